@@ -38,7 +38,7 @@ from benchmarks.process import free_port
 from benchmarks.results import RESULTS
 from protos import tmq
 from services.store import Store, StoreError
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 
 FOLDER = "/var/tmp"  # on a disk, where stores are
 LONGEST_S = 120.0
@@ -267,7 +267,9 @@ def carried(queue: str) -> Callable[[System], None]:
         try:
             away, here = await store.catalogue.find(f"{queue}-away"), await store.catalogue.find(queue)
             before = (await store.listing.stats(here))["added"]
-            await Asker(store.domain(away.domain).pipe).publish(away, [b"\0\0\0\5hello"], "benchmark")
+            await AsyncClient(store.open_domain(away.domain).pipe).publish(
+                away, [b"\0\0\0\5hello"], "benchmark"
+            )
             async with asyncio.timeout(LONGEST_S):
                 while (await store.listing.stats(here))["added"] == before:  # noqa: ASYNC110
                     await asyncio.sleep(PAUSE_S)

@@ -76,7 +76,7 @@ class ChanceWorld:
         self.closed = False
         self.drained = False
         self.written = b""
-        self.tally = self.errands = self.store = self.catalogue = self  # of the service
+        self.tally = self.background = self.store = self.catalogue = self  # of the service
         self.main = ChancePipe(rng)
         self.rounds: list[Callable[[], None]] = []
         self.aside: list[tuple[Callable[[Any], None], Any]] = []

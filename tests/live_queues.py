@@ -34,7 +34,7 @@ class LiveQueues(Live[SettingsT]):
         assert self.output.total == 0, "output is still counted as held"
         async for queue in self.tools.listing.queues():
             await until(lambda queue=queue: self.is_free(queue))
-            domain = self.tools.look_at(queue.domain)
+            domain = self.tools.get_domain(queue.domain)
             await until(lambda queue=queue, domain=domain: self.is_counted(queue, domain))
 
     async def is_counted(self, queue: Queue, domain: Domain) -> bool:

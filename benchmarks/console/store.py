@@ -11,7 +11,7 @@ from benchmarks.analytics.letters import letters
 from benchmarks.peers.redis import Store as Server
 from services.store import Queue, QueueSpec, Store
 from services.store.model import records
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 
 FULL = "q0000"  # whose dead letters they are
 BUSY_S = 2.0  # in which each queue gets a message: so every row of the live view changes each time
@@ -59,10 +59,10 @@ class Traffic:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Traffic:
-        pipe = self._store.domain().pipe
+        pipe = self._store.open_domain().pipe
         await pipe.ready()
         queues = [await self._store.catalogue.find(name) for name in self._names]
-        self._task = asyncio.create_task(self._go(Asker(pipe), queues))
+        self._task = asyncio.create_task(self._go(AsyncClient(pipe), queues))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -72,10 +72,10 @@ class Traffic:
         await self._store.close()
 
     @staticmethod
-    async def _go(asker: Asker, queues: list[Queue]) -> None:
+    async def _go(client: AsyncClient, queues: list[Queue]) -> None:
         record = records.encode(b"x" * 100)
         while True:
             began = time.monotonic()
             for queue in queues:
-                await asker.publish(queue, [record], "bench")
+                await client.publish(queue, [record], "bench")
             await asyncio.sleep(max(0.0, BUSY_S - (time.monotonic() - began)))

@@ -38,7 +38,7 @@ from services.store import StoreError
 from services.store.catalogue import AuditLog
 from services.store.redis import memory_of
 from services.store.report import keep_reading
-from services.store.upkeep import LOOK_S, copies_lost, keep_looking, standings
+from services.store.upkeep import POLL_INTERVAL_S, copies_lost, poll_store, read_store_stats
 
 log = logging.getLogger(__name__)
 
@@ -141,12 +141,14 @@ class Running:
         log.info("console on %s port %d", host, port, extra=fields)
         self._tell(f"{'https' if tls is not None else 'http'}://{Peer(host, port)}/")
         self.console.live.start()
-        looks = keep_looking(
-            partial(standings, self._store.registry, self._store.listing), self._states.tell, LOOK_S
+        looks = poll_store(
+            partial(read_store_stats, self._store.registry, self._store.listing),
+            self._states.tell,
+            POLL_INTERVAL_S,
         )
-        losses = keep_looking(partial(copies_lost, self._store.domains), self._losses.tell, LOOK_S)
-        memory = keep_looking(partial(memory_of, self._store.connector), self._memory.tell, LOOK_S)
-        reads = keep_reading(self._store.registry, self._report.tell, LOOK_S)
+        losses = poll_store(partial(copies_lost, self._store.domains), self._losses.tell, POLL_INTERVAL_S)
+        memory = poll_store(partial(memory_of, self._store.connector), self._memory.tell, POLL_INTERVAL_S)
+        reads = keep_reading(self._store.registry, self._report.tell, POLL_INTERVAL_S)
         self._tasks = [
             asyncio.create_task(self._ask_store(), name="console readiness"),
             asyncio.create_task(looks, name="console queue states"),

@@ -21,7 +21,7 @@ from services.console.contract.roles import Role
 from services.kit.config import MAX_SECONDS
 from services.kit.net import BindAddress, Networks, TlsSettings
 from services.outside.url import MASK
-from services.store.timeouts import StoreWaits
+from services.store.timeouts import StoreTimeouts
 
 LOCAL_REFUSED = (
     "without tokens or a proxy the console serves this machine only, with a token of its own, so it binds only a "
@@ -157,7 +157,7 @@ class ConsoleSettings(Part):
         le=1_000_000,
         description="of the audit log that the store keeps: of changes, and as many of refusals and messages put in",
     )
-    store: StoreWaits = StoreWaits()
+    store: StoreTimeouts = StoreTimeouts()
 
     @model_validator(mode="after")
     def _is_reachable_without_identities(self) -> Self:

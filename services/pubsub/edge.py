@@ -49,7 +49,7 @@ async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
     )
     service = PubsubService(settings, store, context.metrics)
     context.answer(TOPIC, lambda args: subscriptions(service.subscribers, args))
-    store.look_after(LOG_DOMAIN)
+    store.start_serving(LOG_DOMAIN)
     hub = LinkHub(service, context.metrics)
     for name, listener in settings.listeners.items():
         if listener.serves == "clients":

@@ -38,7 +38,7 @@ class PubsubService:
         self.store = store
         self.metrics = metrics
         self.tally = Tally(metrics)
-        self.domain = store.domain(LOG_DOMAIN)
+        self.domain = store.open_domain(LOG_DOMAIN)
         self.log = Log(self.domain, LogSpec(settings.log.ack_level or "fsync"))
         self.recent = Recent()
         self.backlogs = Backlogs(settings.subscriber_bytes, settings.subscribers_bytes // settings.workers)

@@ -13,7 +13,7 @@ from services.kit.edge import EdgeSettings
 from services.kit.net import DialSettings, ListenerSettings
 from services.store.log import LogSpec
 from services.store.model import check_ack_level
-from services.store.timeouts import StoreWaits
+from services.store.timeouts import StoreTimeouts
 
 CLIENT_PORT = 7171  # [1.1]
 LINK_PORT = 7172  # [4.3]
@@ -154,7 +154,7 @@ class PubsubSettings(EdgeSettings):
         ge=1 << 20,
         description="[3.6] the same of all together, all workers; then 64 KiB each, or a sixteenth of a longer line",
     )
-    store: StoreWaits = StoreWaits()
+    store: StoreTimeouts = StoreTimeouts()
     log: LogSettings = LogSettings()
     link: LinkSettings = LinkSettings()
 

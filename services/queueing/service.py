@@ -6,8 +6,8 @@ from functools import partial
 
 from services.kit.metrics import Metrics, Tally
 from services.kit.readiness import Readiness
-from services.store import OURSELVES, Delivery, Pipe, Queue, Source, Store
-from services.store.background_tasks import Errands
+from services.store import INTERNAL_CLIENT, Delivery, Pipe, Queue, Source, Store
+from services.store.background_tasks import BackgroundTasks
 
 
 def decode_name(name: bytes) -> str:
@@ -22,18 +22,18 @@ class QueueService:
         self.store = store
         self.metrics = metrics
         self.tally = Tally(metrics)
-        self.errands = Errands(request_timeout_s, metrics.local_errors.inc)
+        self.background = BackgroundTasks(request_timeout_s, metrics.local_errors.inc)
         self.readiness = Readiness(store=partial(store.fault_of, domain))
 
     def pipe(self, queue: Queue) -> Pipe:
-        return self.store.domain(queue.domain).pipe
+        return self.store.open_domain(queue.domain).pipe
 
     def give_back(self, deliveries: list[Delivery], *, failed: bool, error: str = "") -> None:
         """Return messages to their places, in no connection's order. failed: it counts towards max_deliveries."""
         for d in deliveries:
-            self.pipe(d.queue).messages.release(Source(OURSELVES), [d], failed=failed, error=error)
+            self.pipe(d.queue).messages.release(Source(INTERNAL_CLIENT), [d], failed=failed, error=error)
 
     async def close(self) -> None:
-        await self.errands.close()
+        await self.background.close()
         await self.store.close()
         await self.tally.close()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from services.queueing.conversation import QueueConversation
 from services.queueing.service import QueueService
-from services.store import OURSELVES, Delivery, Source
-from services.store.model import MAX_MESSAGES, Done, together
+from services.store import INTERNAL_CLIENT, Delivery, Source
+from services.store.model import MAX_MESSAGES, Done, join_done
 
 
 class Unsettled:
@@ -56,25 +56,25 @@ class Unsettled:
 def settle_all(service: QueueService, deliveries: list[Delivery], done: Done) -> None:
     """Settle deliveries of any queues. done: called once, with the first error or None."""
     if len(deliveries) == 1:  # the most frequent case, on the path of each message
-        service.pipe(deliveries[0].queue).messages.settle(Source(OURSELVES), deliveries, done)
+        service.pipe(deliveries[0].queue).messages.settle(Source(INTERNAL_CLIENT), deliveries, done)
         return
     parts = [
         domain[start : start + MAX_MESSAGES]
         for domain in _by_domain(deliveries)
         for start in range(0, len(domain), MAX_MESSAGES)
     ]
-    each = together(done, len(parts))
+    each = join_done(done, len(parts))
     for part in parts:
-        service.pipe(part[0].queue).messages.settle(Source(OURSELVES), part, each)
+        service.pipe(part[0].queue).messages.settle(Source(INTERNAL_CLIENT), part, each)
 
 
 def release_all(service: QueueService, deliveries: list[Delivery], error: str, done: Done) -> None:
     """Return failed deliveries of any queues to their places. done: called once, with the first error or None."""
     parts = _by_domain(deliveries)
-    each = together(done, len(parts))
+    each = join_done(done, len(parts))
     for part in parts:
         service.pipe(part[0].queue).messages.release(
-            Source(OURSELVES), part, failed=True, error=error, done=each
+            Source(INTERNAL_CLIENT), part, failed=True, error=error, done=each
         )
 
 

@@ -37,7 +37,7 @@ async def start(context: EdgeContext[RingSettings]) -> RunningRing:
         context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
     )
     service = RingService(settings, store, context.metrics)
-    store.look_after(settings.clients.create.domain)
+    store.start_serving(settings.clients.create.domain)
     for name, listener in client_ports(settings).items():
         context.listen(name, listener, partial(ClientSession, service, settings.client_limits()))
     service.tally.start()

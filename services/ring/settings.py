@@ -10,7 +10,7 @@ from services.kit.edge import EdgeSettings
 from services.kit.net import ListenerSettings
 from services.ring.clients.settings import ClientSettings
 from services.ring.node.settings import NodeSettings
-from services.store.timeouts import StoreWaits
+from services.store.timeouts import StoreTimeouts
 
 CLIENTS = "clients"  # the listener for them
 
@@ -28,7 +28,7 @@ class RingSettings(EdgeSettings):
     workers: int = Field(default=1, ge=1, le=1, description="a node is one process")
     clients: ClientSettings = ClientSettings()
     node: NodeSettings = NodeSettings()
-    store: StoreWaits = StoreWaits()
+    store: StoreTimeouts = StoreTimeouts()
     request_timeout_s: float = Field(
         default=30.0,
         gt=0,

@@ -38,7 +38,7 @@ async def start(context: EdgeContext[RqpSettings], look_up: LookUp = look_up) ->
         context.listen(name, listener, partial(McaSession, receiver))
     service.agents.append(McaSender(service, context.dial("mca-out", settings.mca.dial)))
     service.agents.append(CastAgent(service))
-    store.look_after()
+    store.start_serving()
     service.start()
     return RunningRqp(service)
 

@@ -11,7 +11,7 @@ from services.rqp import measures
 from services.rqp.names import LookUp, Names
 from services.rqp.settings import RqpSettings
 from services.store import Pipe, Queue, Store
-from services.store.background_tasks import Errands
+from services.store.background_tasks import BackgroundTasks
 from services.store.known_peers import KnownPeers
 from services.store.pipeline import Domain
 from services.store.redis import process_name
@@ -42,7 +42,7 @@ class RqpService:
         self.metrics = metrics
         self.name = process_name(metrics.edge)  # of this process, for whatever it holds in the store
         self.tally = Tally(metrics)
-        self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
+        self.background = BackgroundTasks(settings.request_timeout_s, metrics.local_errors.inc)
         self.readiness = Readiness(store=store.fault_of)
         self.names = Names(look_up, settings.lookup_s, metrics)
         self.registered = KnownPeers(store, metrics.local_errors.inc)
@@ -55,10 +55,10 @@ class RqpService:
         self.lost = metrics.counter(measures.LOST)
 
     def pipe(self, queue: Queue) -> Pipe:
-        return self.store.domain(queue.domain).pipe
+        return self.store.open_domain(queue.domain).pipe
 
     def domain(self, queue: Queue) -> Domain:
-        return self.store.domain(queue.domain)
+        return self.store.open_domain(queue.domain)
 
     def start(self) -> None:
         self.tally.start()
@@ -71,7 +71,7 @@ class RqpService:
 
     async def close(self) -> None:
         await asyncio.gather(*(agent.close() for agent in self.agents))
-        await self.errands.close()
+        await self.background.close()
         await self.registered.close()
         await self.names.close()
         await self.store.close()

@@ -12,7 +12,7 @@ from services.kit.edge import EdgeSettings
 from services.kit.net import ListenerSettings
 from services.rqp.cast.settings import CastSettings
 from services.rqp.mca.settings import McaSettings
-from services.store.timeouts import StoreWaits
+from services.store.timeouts import StoreTimeouts
 
 MAX_RENEW_S = 5.0  # services/store/lua/clock.lua keeps a lease for 10 s after a step of the store's clock
 
@@ -76,7 +76,7 @@ class RqpSettings(EdgeSettings):
     mca: McaSettings = McaSettings()
     cast: CastSettings = CastSettings()
     outbox: OutboxSettings = OutboxSettings()
-    store: StoreWaits = StoreWaits()
+    store: StoreTimeouts = StoreTimeouts()
     request_timeout_s: float = Field(
         default=30.0,
         gt=0,

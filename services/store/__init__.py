@@ -9,12 +9,12 @@ the Python around it packs what many connections ask for into few calls (`call`,
 appends and reads, `tail` follows, `replica` is for neighbours. It must not know the kit, nor any edge.
 """
 
-from services.store.deadletters.dead import DeadLetters
-from services.store.model.client import OURSELVES, Client
+from services.store.deadletters.dead_letters import DeadLetters
+from services.store.model.client import INTERNAL_CLIENT, Client
 from services.store.model.dead_letter import DeadLetter, Filter
 from services.store.model.delivery import Delivery
 from services.store.model.errors import StoreError, StoreUnavailable
-from services.store.model.operations import Part, Source
+from services.store.model.operations import CommitPart, Source
 from services.store.model.queues import Queue
 from services.store.model.requests import Outcome
 from services.store.model.spec import QueueDocument, QueueSpec
@@ -23,14 +23,14 @@ from services.store.pipeline.pipe import Pipe, PipeSettings
 from services.store.store import Store
 
 __all__ = [
-    "OURSELVES",
+    "INTERNAL_CLIENT",
     "Client",
+    "CommitPart",
     "DeadLetter",
     "DeadLetters",
     "Delivery",
     "Filter",
     "Outcome",
-    "Part",
     "Pipe",
     "PipeSettings",
     "Queue",

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Errands:
+class BackgroundTasks:
     """Those of one process that are under way."""
 
     def __init__(self, timeout_s: float, on_failure: Callable[[], None]) -> None:
@@ -23,11 +23,11 @@ class Errands:
         self._on_failure = on_failure
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def ask(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
+    def run(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
         """Does the work; `done` is told its end, unless `close` comes first."""
         self._start(work, done, OutcomeUnknown())
 
-    def look(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
+    def run_read(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
         """As `ask`, for work that changes nothing: whatever happens, nothing was done."""
         self._start(work, done, StoreUnavailable())
 

@@ -52,7 +52,7 @@ async def _findings(store: Store, found: Promises, production: bool) -> AsyncIte
     yield await _remembered(store, found)
     for name in await store.registry.domains():
         try:
-            async for finding in _domain(store.look_at(name), epoch):
+            async for finding in _domain(store.get_domain(name), epoch):
                 yield finding
         except StoreError as error:  # its shard is away, and no other
             yield Finding(f"domain {name}", Grade.FAIL, str(error), "look at the server that holds it")

@@ -14,7 +14,7 @@ from services.store.catalogue.peers import Peers
 from services.store.catalogue.registry import EVERYTHING, READY, Registry
 from services.store.catalogue.ring_nodes import RingNodes
 from services.store.model.alarms import ALARMS
-from services.store.model.client import Client, Known
+from services.store.model.client import Client, ConnectedPeer
 from services.store.model.errors import domain_lost
 from services.store.model.queues import Queue
 from services.store.pipeline.domain import Domain, Timing
@@ -28,9 +28,9 @@ from services.store.processes.rpc_server import Reception
 from services.store.redis.connect import Connector
 from services.store.redis.probe import Promises
 from services.store.redis.tls_files import check_files
-from services.store.tracing.delivery_spans import HandedOut
+from services.store.tracing.delivery_spans import DeliverySpans
 from services.store.tracing.spans import Traced
-from services.store.tracing.trace_propagation import Hops
+from services.store.tracing.trace_propagation import TracePropagation
 from services.store.upkeep.caretaker import Caretaker
 from services.store.upkeep.dead_spans import DeadSpans
 from services.store.upkeep.following import MOST_BACK, Following
@@ -79,7 +79,9 @@ class Store:
         observer: object = observe
         self._recorder = observer.recorder if isinstance(observer, Traced) else None
         # for whoever forwards messages, or is sent some; None: this process is not traced
-        self.hops = Hops(self._recorder, self._handed_out_of) if self._recorder is not None else None
+        self.trace_propagation = (
+            TracePropagation(self._recorder, self._delivery_spans_of) if self._recorder is not None else None
+        )
         self.registry = Registry(self.connector)
         self.domains = Domains(self._make_domain)
         if isinstance(observer, Metered) and (hear := observer.meter(self.domains.tell)) is not None:
@@ -110,10 +112,10 @@ class Store:
             self._recorder,
         )
 
-    def _handed_out_of(self, queue: Queue) -> HandedOut:
-        tracing = self.domains.look_at(queue.domain).tracing
+    def _delivery_spans_of(self, queue: Queue) -> DeliverySpans:
+        tracing = self.domains.get(queue.domain).tracing
         assert tracing is not None  # each domain of a process that is traced has one
-        return tracing.handed_out
+        return tracing.delivery_spans
 
     # life
 
@@ -129,13 +131,13 @@ class Store:
         await self.registry.tell(EVERYTHING)
         ready = await self.registry.domains()
         for name in ready:
-            domain = self.look_at(name)
+            domain = self.get_domain(name)
             if await domain.epoch() == "":
                 if not accept_loss:
                     raise domain_lost(name)
                 await self._restart(domain)
         if not ready:
-            await self.setup.set_up(self.look_at(DEFAULT_DOMAIN))
+            await self.setup.set_up(self.get_domain(DEFAULT_DOMAIN))
         return promises
 
     async def _restart(self, domain: Domain) -> None:
@@ -145,12 +147,12 @@ class Store:
             if queue.domain == domain.name:
                 await domain.declare(queue, "")
 
-    def look_after(self, domain: str = DEFAULT_DOMAIN) -> None:
+    def start_serving(self, domain: str = DEFAULT_DOMAIN) -> None:
         """This process serves queues of this domain, and is a caretaker: what edges are, and the CLI is not."""
         self._caretaker = Caretaker(self, self._timing.upkeep_s)
         self._caretaker.start(domain)
-        self.domains.look_after()
-        self.domain(domain)
+        self.domains.start_sweeping()
+        self.open_domain(domain)
         if self._timing.samples_kept:
             self._sample(domain)
         if self._recorder is not None:
@@ -178,7 +180,7 @@ class Store:
             await self.sampler.stop()
         if self._reception is not None:
             await self._reception.close()
-        await self.catalogue.stop_looking()
+        await self.catalogue.close()
         await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
         domains = self.domains.all()
         is_away = any(domain.pipe.trouble is not None for domain in domains)
@@ -205,21 +207,21 @@ class Store:
         found = self.domains.known(domain)
         return None if found is None or found.pipe.trouble is None else str(found.pipe.trouble)
 
-    def client(self, peer: Known | None = None) -> Client:
+    def client(self, peer: ConnectedPeer | None = None) -> Client:
         """Somebody who came to this edge; None: nobody can know who it was."""
         return Client(self.edge) if peer is None else Client.at(self.edge, peer)
 
-    def look_at(self, name: str) -> Domain:
-        """See `Domains.look_at`."""
-        return self.domains.look_at(name)
+    def get_domain(self, name: str) -> Domain:
+        """See `Domains.get`."""
+        return self.domains.get(name)
 
-    def domain(self, name: str = DEFAULT_DOMAIN) -> Domain:
-        """See `Domains.use`."""
-        return self.domains.use(name)
+    def open_domain(self, name: str = DEFAULT_DOMAIN) -> Domain:
+        """See `Domains.open`."""
+        return self.domains.open(name)
 
     def following(self, domain: str, back_ms: int, most_back: int = MOST_BACK) -> Following:
         """The samples of a domain, as they come, and so far back (following.py)."""
-        return Following(self.look_at(domain).link, domain, back_ms, most_back)
+        return Following(self.get_domain(domain).link, domain, back_ms, most_back)
 
     def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:
         """Tells when queues of the domain may have something; one for the whole process."""

@@ -14,7 +14,7 @@ from services.store.store import Store
 MAX_SECONDS = 604_800.0  # a week: a longer time in the settings is a slip of the pen
 
 
-class StoreWaits(BaseModel):
+class StoreTimeouts(BaseModel):
     """How long the edge waits for the store, and how soon a silent edge is given up by the others.
 
     Edges that share a store say the same: each of them sweeps by its own numbers.

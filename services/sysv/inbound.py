@@ -108,7 +108,7 @@ class Inbound:
         """Leased, even of a queue that delivers at most once: what is sent must be what is settled."""
 
         def ask(done: Callable[..., None]) -> None:
-            self._store.domain(queue.domain).pipe.messages.take(
+            self._store.open_domain(queue.domain).pipe.messages.take(
                 self._source, queue, WINDOW, done, leased=True
             )
 
@@ -177,7 +177,7 @@ class Inbound:
         self, queue: Queue, sent: list[Delivery], done: Callable[..., None] | None = None
     ) -> None:
         if sent:
-            self._store.domain(queue.domain).pipe.messages.settle(self._source, sent, done)
+            self._store.open_domain(queue.domain).pipe.messages.settle(self._source, sent, done)
 
     async def _failed(self, queue: Queue, held: deque[Delivery], error: Exception) -> None:
         """The message is tried again, but not for ever (2.7)."""
@@ -191,13 +191,13 @@ class Inbound:
         await self._bury(queue, held.popleft(), FAULT, repr(error)[:ERROR_LENGTH])
 
     async def _bury(self, queue: Queue, delivery: Delivery, reason: str, error: str) -> None:
-        pipe = self._store.domain(queue.domain).pipe
+        pipe = self._store.open_domain(queue.domain).pipe
         await answered(partial(pipe.messages.reject, self._source, [delivery], reason, error))
         self.condition.buried(reason)
 
     def _give_back(self, queue: Queue, held: Iterable[Delivery]) -> None:
         if leased := list(held):
-            self._store.domain(queue.domain).pipe.messages.give_back(leased)
+            self._store.open_domain(queue.domain).pipe.messages.give_back(leased)
 
     # waiting
 

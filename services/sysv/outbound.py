@@ -201,7 +201,7 @@ class Outbound:
     async def _publish(self, record: Record, place: Place) -> Outcome:
         """Raises StoreError."""
         ask = partial(
-            self._store.domain(place.queue.domain).pipe.idempotent.publish,
+            self._store.open_domain(place.queue.domain).pipe.idempotent.publish,
             self._source,
             JournalNumber(record.journal, record.number),
             place.queue,

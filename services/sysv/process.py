@@ -32,7 +32,7 @@ async def start(context: EdgeContext[Hosted]) -> Bridge:
     )
     bridge = Bridge(settings, store, context.metrics)
     try:
-        store.look_after()
+        store.start_serving()
         await bridge.open()
     except BaseException:
         await bridge.close()

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from services.kit.config import MAX_SECONDS
 from services.store.model import check_name
-from services.store.timeouts import StoreWaits
+from services.store.timeouts import StoreTimeouts
 
 MIN_KEY, MAX_KEY = -(1 << 31), (1 << 32) - 1  # key_t has 32 bits; programs write it with a sign or without
 LARGEST_BODY = (1 << 24) - 1024  # octets; with its attributes no message of the store may have more
@@ -106,7 +106,7 @@ class SysvSettings(BaseModel):
     request_timeout_s: float = Field(
         default=30.0, gt=0, le=MAX_SECONDS, description="after this the outcome of a request is unknown"
     )
-    store: StoreWaits = StoreWaits()
+    store: StoreTimeouts = StoreTimeouts()
 
     @model_validator(mode="after")
     def _share_no_local_queue(self) -> Self:

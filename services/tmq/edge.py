@@ -29,7 +29,7 @@ async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
         context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
     )
     service = TmqService(settings, store, context.metrics)
-    store.look_after(settings.create.domain)
+    store.start_serving(settings.create.domain)
     for name, listener in settings.listeners.items():
         context.listen(name, listener, partial(make_session, service, listener))
     service.tally.start()

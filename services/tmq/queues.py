@@ -46,7 +46,7 @@ class Queues:
         slot = self._talk.expect()
         self._inflow.hold()
         opened = service.open(decode_name(event.name), self._talk.source.client)
-        service.errands.look(opened, partial(self._opened, slot, event.name))
+        service.background.run_read(opened, partial(self._opened, slot, event.name))
 
     def _opened(self, slot: Slot, name: bytes, queue: Queue | StoreError) -> None:
         talk = self._talk
@@ -74,14 +74,14 @@ class Queues:
         self._inflow.hold()
         service = self._talk.service
         work = service.create(decode_name(event.name))
-        service.errands.ask(work, partial(self._done, slot, Operation.CREATE))
+        service.background.run(work, partial(self._done, slot, Operation.CREATE))
 
     def delete(self, event: tmq.Delete) -> None:
         slot = self._talk.expect()
         self._inflow.hold()
         service = self._talk.service
         work = service.delete(decode_name(event.name))
-        service.errands.ask(work, partial(self._done, slot, Operation.DELETE))
+        service.background.run(work, partial(self._done, slot, Operation.DELETE))
 
     def _done(self, slot: Slot, operation: Operation, result: bool | StoreError) -> None:
         talk = self._talk

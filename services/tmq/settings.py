@@ -12,7 +12,7 @@ from services.kit.config import MAX_SECONDS
 from services.kit.edge import EdgeSettings
 from services.kit.net import ListenerSettings
 from services.store.auto_create import CreateSettings
-from services.store.timeouts import StoreWaits
+from services.store.timeouts import StoreTimeouts
 
 DOCUMENT_PORT = 6161  # [1.1]
 REFERENCE_PORT = 6162
@@ -83,7 +83,7 @@ class TmqSettings(EdgeSettings):
     )
     create: CreateSettings = CreateSettings()
     transaction: TransactionSettings = TransactionSettings()
-    store: StoreWaits = StoreWaits()
+    store: StoreTimeouts = StoreTimeouts()
     max_message_bytes: int = Field(
         default=1 << 20, ge=1, le=15 << 20, description="[7.1] a longer one is refused"
     )

@@ -8,7 +8,7 @@ from functools import partial
 from protos import tmq
 from protos.tmq import Operation
 from services.kit.session import Inflow, Slot
-from services.store import Delivery, Part, Queue, StoreError
+from services.store import CommitPart, Delivery, Queue, StoreError
 from services.store.model import DomainMismatch, OutcomeUnknown
 from services.tmq.conversation import TmqConversation
 from services.tmq.settings import TransactionSettings
@@ -31,7 +31,7 @@ class Transaction:
         self._operations = 0
         self._bytes = 0
         self.buffered = 0  # octets of what ENQs put: the deliveries' bodies are not kept
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, CommitPart] = {}
 
     def admits(self, queue: Queue, operations: int) -> int:
         """How many of so many further operations on the queue may be done: fewer at the limit, none elsewhere."""
@@ -86,11 +86,11 @@ class Transaction:
     def _is_elsewhere(self, queue: Queue) -> bool:
         return self._domain is not None and self._domain != queue.domain
 
-    def _part(self, queue: Queue) -> Part:
+    def _part(self, queue: Queue) -> CommitPart:
         # by id, not by name: a handle of a deleted queue is not the new one's (tmq.md 5.6)
-        return self._parts.setdefault(queue.qid, Part(queue, [], [], self._origin))
+        return self._parts.setdefault(queue.qid, CommitPart(queue, [], [], self._origin))
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[CommitPart]:
         return list(self._parts.values())
 
     def leased(self) -> list[Delivery]:

@@ -16,11 +16,11 @@ from tests.store.upkeep.test_samples import RARELY, look
 
 async def work(server: Server) -> None:
     async with Desk(server, timing=RARELY) as desk:
-        desk.store.look_after()
+        desk.store.start_serving()
         queue = await desk.queue("orders\udcff", max_length=2)
         await desk.publish(queue, b"a", b"bb", b"ccc")
         await desk.settle(await desk.take(queue, 1))
-        await desk.store.look_at("main").tidy(queue)
+        await desk.store.get_domain("main").tidy(queue)
         await look(desk)
 
 

@@ -16,7 +16,7 @@ from services.cli.main import penstock
 from services.cli.terminal.exits import Exit
 from services.kit.dead_letter_formats import Letter, formats
 from services.kit.edge import edges
-from services.store import OURSELVES, DeadLetters, QueueSpec, Source, Store
+from services.store import INTERNAL_CLIENT, DeadLetters, QueueSpec, Source, Store
 from services.store.log.log import Log, LogSpec
 from services.store.model import records as record
 from services.store.model.keys import RegistryKeys
@@ -167,18 +167,18 @@ async def _filled(store: Store) -> str:
     await store.catalogue.declare(AWAY, QueueSpec.model_validate(remote), "test")
     peer = PeerSpec.model_validate({"protocol": "rqp-mca", "addresses": ["10.0.0.7"]})
     await store.peers.apply(FRIEND, peer, "test")
-    pipe = store.domain().pipe
+    pipe = store.open_domain().pipe
     await pipe.ready()
     for body in (NAME.encode(), b"x"):
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         pipe.messages.bury(
-            Source(OURSELVES), queue, record.encode(body), "test", "rejected", NAME, answer.set_result
+            Source(INTERNAL_CLIENT), queue, record.encode(body), "test", "rejected", NAME, answer.set_result
         )
         assert await answer is None
-    await Log(store.look_at(LOG_DOMAIN), LogSpec("fsync")).declare()
+    await Log(store.get_domain(LOG_DOMAIN), LogSpec("fsync")).declare()
     for node in RING:
         await store.ring_nodes.put(7001, node["name"], node)
     one = report()
     await store.registry.link.call("SET", RegistryKeys().report, b"%d " % one.now_ms + one.encode())
-    letters = DeadLetters(store.look_at(queue.domain), queue)
+    letters = DeadLetters(store.get_domain(queue.domain), queue)
     return (await anext(aiter(letters.matching()))).id

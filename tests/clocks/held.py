@@ -134,7 +134,7 @@ class RingNode(Held):
                 queue = await node.tools.catalogue.find(f"ring/{GROUP}/127.0.0.1:{self.number}")
             except QueueUnknown:
                 return False
-            found = await node.tools.look_at(queue.domain).link.call("HGET", queue.keys[1], "own_fence")
+            found = await node.tools.get_domain(queue.domain).link.call("HGET", queue.keys[1], "own_fence")
             return int(found or 0) >= fence
 
         await until(is_owned)

@@ -95,7 +95,7 @@ async def test_messages_of_a_killed_session_return_after_its_timeout(
     await desk.put(queue, b"held")
     assert len(take(Lane(client, "killed", desk.pipe.epoch), queue)) == 1
     clocks.step(step_s)
-    desk.store.look_after()
+    desk.store.start_serving()
     got = await until(lambda: desk.take(queue), SOON_S)
     assert bodies(got) == [b"held"]
 

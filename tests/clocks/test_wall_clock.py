@@ -14,7 +14,7 @@ ALLOWED = {  # where it is not compared with a time of the store, and why
     "services/store/processes/presence.py": "shown: when the process began",
     "services/store/tracing/spans.py": "traces: collectors compare it with other programs' wall clocks",
     "services/store/tracing/trace_propagation.py": "traces",
-    "services/store/deadletters/dead.py": "traces",
+    "services/store/deadletters/dead_letters.py": "traces",
     "services/store/pipeline/traced.py": "traces",
     "services/kit/tracing/http.py": "a collector's Retry-After is a date of its wall clock",
     "services/kit/workers/scratch.py": "times of files are the wall clock's",

@@ -36,7 +36,7 @@ from services.kit.metrics.metrics import Metrics
 from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store
 from services.store.model import records as record
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.console.local import HEADERS, keep
 from tests.live import Log, until
 
@@ -203,20 +203,20 @@ class LiveConsole:
 
     async def fill(self, queue: Queue, *bodies: bytes, attributes: Mapping[str, Any] | None = None) -> None:
         records = [record.encode(body, attributes) for body in bodies]
-        asker = await self._asker(queue)
+        client = await self._asker(queue)
         for at in range(0, len(records), 1000):
-            assert await asker.publish(queue, records[at : at + 1000], "test") == []
+            assert await client.publish(queue, records[at : at + 1000], "test") == []
 
     async def bury(
         self, queue: Queue, *bodies: bytes, reason: str = "poison", error: str = "no good"
     ) -> list[str]:
         """Dead letters; their ids."""
         await self.fill(queue, *bodies)
-        asker = await self._asker(queue)
+        client = await self._asker(queue)
         left = len(bodies)
         while left:
-            taken = await asker.take(queue, min(left, 1000))
-            await asker.reject(taken, reason, error)
+            taken = await client.take(queue, min(left, 1000))
+            await client.reject(taken, reason, error)
             left -= sum(delivery.count for delivery in taken)
         return [letter["id"] for letter in await self.letters(queue.name)]
 
@@ -229,10 +229,10 @@ class LiveConsole:
     async def stats(self, name: str) -> dict[str, Any]:
         return await self.tools.listing.stats(await self.tools.catalogue.find(name))
 
-    async def _asker(self, queue: Queue) -> Asker:
-        pipe = self.tools.domain(queue.domain).pipe
+    async def _asker(self, queue: Queue) -> AsyncClient:
+        pipe = self.tools.open_domain(queue.domain).pipe
         await pipe.ready()
-        return Asker(pipe)
+        return AsyncClient(pipe)
 
     # looking
 

@@ -234,7 +234,7 @@ class Run:
 
     async def _recount(self, queue: Queue) -> dict[str, int]:
         """By how much the counters differ from the streams themselves."""
-        domain = self._store.look_at(queue.domain)
+        domain = self._store.get_domain(queue.domain)
         for _ in count():
             if (wrong := await domain.tidy(queue)) is not None:
                 return {key: value for key, value in wrong.items() if value}
@@ -263,7 +263,7 @@ class Run:
         return takes[-1].ok
 
     def _letters(self, queue: Queue) -> DeadLetters:
-        return DeadLetters(self._store.look_at(queue.domain), queue)
+        return DeadLetters(self._store.get_domain(queue.domain), queue)
 
     async def _bring_back(self) -> None:
         """Dead letters are brought back and come once more, each of them once."""

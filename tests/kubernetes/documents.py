@@ -43,12 +43,14 @@ NO_PATTERN = "a pattern is a tag, or the beginning of one and then '*'"
 NO_TAG = "a tag has 1 or more characters above 32, none of them '*'"
 NO_EDGE = "write an edge as the settings name it: tmq, rqp, ring, pubsub, sysv"
 NO_NETWORK = "write an address or a network, as in 10.0.0.7, 10.0.0.0/8 or fd00::/8"
-HOST_BITS = "a network has no bits set behind its length: 10.0.0.0/8, not 10.0.0.7/8"
+HOST_BITS = "a network has no host bits set: write 10.0.0.0/8, not 10.0.0.7/8"
 NO_CERTIFICATE = "a name in a certificate has 1 to 255 characters"
-TEXT_KNOWS_NOBODY = "access.peers and access.certificates cannot hold for bindings.text"
-RING_KNOWS_NOBODY = "access.peers and access.certificates cannot hold for bindings.ring.inbox"
-TEXT_SHUT_OUT = "bindings.text is of edge pubsub, which access.edges leaves out: name it there, too"
-RING_SHUT_OUT = "bindings.ring.inbox is of edge ring, which access.edges leaves out: name it there, too"
+TEXT_HAS_NO_CLIENT_IDENTITY = "access.peers and access.certificates cannot be enforced with bindings.text"
+RING_HAS_NO_CLIENT_IDENTITY = (
+    "access.peers and access.certificates cannot be enforced with bindings.ring.inbox"
+)
+TEXT_EDGE_EXCLUDED = "bindings.text needs edge pubsub, which access.edges does not list: add it there"
+RING_EDGE_EXCLUDED = "bindings.ring.inbox needs edge ring, which access.edges does not list: add it there"
 NEGATIVE = "should be greater than or equal to 0"
 MUCH = "should be less than or equal to 9007199254740991"
 WIDE = "should be less than or equal to 4294967295"
@@ -172,18 +174,22 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
         ({"access": {"peers": ["::1"] * 201}}, "at most 200"),
     ),
     ({"access": {"users": []}}, 'unknown field "spec.access.users"'),
-    (text(subscribe=["a"]) | {"access": {"peers": ["10.0.0.7"]}}, TEXT_KNOWS_NOBODY),
-    (text(publish="a") | {"access": {"certificates": ["shop"]}}, TEXT_KNOWS_NOBODY),
-    *((text(**binding) | {"access": {"edges": ["tmq"]}}, TEXT_SHUT_OUT) for binding in ({"publish": "a"},)),
+    (text(subscribe=["a"]) | {"access": {"peers": ["10.0.0.7"]}}, TEXT_HAS_NO_CLIENT_IDENTITY),
+    (text(publish="a") | {"access": {"certificates": ["shop"]}}, TEXT_HAS_NO_CLIENT_IDENTITY),
     *(
-        (text(**binding) | {"access": {"edges": ["tmq"]}}, TEXT_SHUT_OUT)
+        (text(**binding) | {"access": {"edges": ["tmq"]}}, TEXT_EDGE_EXCLUDED)
+        for binding in ({"publish": "a"},)
+    ),
+    *(
+        (text(**binding) | {"access": {"edges": ["tmq"]}}, TEXT_EDGE_EXCLUDED)
         for binding in ({"subscribe": ["a"]},)
     ),
-    *((inbox(peers=["10.0.0.7"]), RING_KNOWS_NOBODY), (inbox(certificates=["shop"]), RING_KNOWS_NOBODY)),
-    (inbox(edges=["tmq"]), RING_SHUT_OUT),
+    (inbox(peers=["10.0.0.7"]), RING_HAS_NO_CLIENT_IDENTITY),
+    (inbox(certificates=["shop"]), RING_HAS_NO_CLIENT_IDENTITY),
+    (inbox(edges=["tmq"]), RING_EDGE_EXCLUDED),
     (
         {"bindings": {"rqpCast": {"key": 7}}, "access": {"certificates": ["shop"]}},
-        "access.certificates cannot hold for bindings.rqpCast.key: RQP/cast has no TLS",
+        "access.certificates cannot be enforced with bindings.rqpCast.key: RQP/cast has no TLS",
     ),
 ]
 GOOD_PEERS: list[Spec] = [

@@ -100,7 +100,7 @@ class Keeper:
     def dead(self, name: str) -> list[bytes]:
         async def look(desk: Desk) -> list[bytes]:
             queue = await desk.store.catalogue.find(name)
-            letters = DeadLetters(desk.store.look_at(queue.domain), queue)
+            letters = DeadLetters(desk.store.get_domain(queue.domain), queue)
             return [letter.body async for letter in letters.matching()]
 
         return self.do(look)
@@ -128,7 +128,7 @@ class Keeper:
 
         async def purge(desk: Desk) -> None:
             queue = await desk.store.catalogue.find(name)
-            letters = DeadLetters(desk.store.look_at(queue.domain), queue)
+            letters = DeadLetters(desk.store.get_domain(queue.domain), queue)
             await letters.purge([letter.id async for letter in letters.matching()])
 
         self.do(purge)

@@ -25,7 +25,7 @@ async def test_a_bridge_of_a_queue_that_lets_the_text_service_alone(edge: LiveEd
     await client.subscribe(b"1", b"seen")
     await client.publish(b"order.new", b"a")
     assert await bodies(edge, queue) == [(b"a", "order.new")]
-    pipe = edge.tools.domain().pipe
+    pipe = edge.tools.open_domain().pipe
     told: list[Any] = []
     for each, source in ((queue, "tmq"), (shown, "tmq"), (shown, "pubsub")):
         pipe.messages.publish(Source(Client(source)), each, [records.encode(b"b")], "test", told.append)

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from services.pubsub.bridge import MAX_UNDER_WAY, MAX_WAITING, SLICE, Bridge
-from services.store import OURSELVES, Queue, QueueSpec, Source, StoreError, StoreUnavailable
+from services.store import INTERNAL_CLIENT, Queue, QueueSpec, Source, StoreError, StoreUnavailable
 from services.store.log.log import Log, Subscription, Subscriptions
 from services.store.model.errors import BindingsChanged, OutcomeUnknown, QueueFull
 from services.store.model.operations import Refusals, Send
@@ -65,7 +65,7 @@ async def opened(log: SlowLog, *patterns: str) -> Bridge:
 def send(bridge: Bridge, block: bytes) -> list[Outcome]:
     """Where its answers will be."""
     answers: list[Outcome] = []
-    bridge.send(Source(OURSELVES), block, block.count(b"\n"), "test", answers.append)
+    bridge.send(Source(INTERNAL_CLIENT), block, block.count(b"\n"), "test", answers.append)
     return answers
 
 
@@ -178,13 +178,13 @@ async def test_too_much_that_waits_for_its_copies_is_told() -> None:
     log = SlowLog()
     bridge = await opened(log, "a*")
     run = b"SEND a x\n" * 1000
-    source, answers = Source(OURSELVES), list[Outcome]()
+    source, answers = Source(INTERNAL_CLIENT), list[Outcome]()
     sent = 0
     while not bridge.is_congested(source):
         bridge.send(source, run, 1000, "test", answers.append)
         sent += 1000
     assert MAX_WAITING < sent < MAX_WAITING + 2 * MAX_UNDER_WAY
-    assert not bridge.is_congested(Source(OURSELVES))  # who has nothing waiting here waits for nobody
+    assert not bridge.is_congested(Source(INTERNAL_CLIENT))  # who has nothing waiting here waits for nobody
     cleared = asyncio.Event()
     bridge.when_clear(cleared.set)
     while not cleared.is_set():
@@ -219,9 +219,9 @@ async def test_who_fails_when_told_stops_nobody_else() -> None:
     def fails(_: Outcome) -> None:
         raise ValueError("told")
 
-    bridge.send(Source(OURSELVES), b"SEND a x\n" * MAX_UNDER_WAY, MAX_UNDER_WAY, "test", lambda _: None)
+    bridge.send(Source(INTERNAL_CLIENT), b"SEND a x\n" * MAX_UNDER_WAY, MAX_UNDER_WAY, "test", lambda _: None)
     await until(lambda: len(log.asked) >= MAX_UNDER_WAY)
-    bridge.send(Source(OURSELVES), b"SEND a 0\n", 1, "test", fails)
+    bridge.send(Source(INTERNAL_CLIENT), b"SEND a 0\n", 1, "test", fails)
     answers = send(bridge, b"SEND a 1\n")
     refuse = StoreUnavailable("away")
     log.send = lambda source, send: send.done(refuse)  # type: ignore[method-assign]

@@ -6,7 +6,7 @@ from typing import Any
 
 from services.store import Queue
 from services.store.model import records
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.servers import Server
@@ -18,7 +18,7 @@ def subscribing(*patterns: str, **spec: Any) -> dict[str, Any]:
 
 async def bodies(edge: LiveEdge, queue: Queue) -> list[tuple[bytes, str]]:
     """What is ready in the queue: bodies and tags."""
-    deliveries = await edge.tools.look_at(queue.domain).peek(queue, 1000)
+    deliveries = await edge.tools.get_domain(queue.domain).peek(queue, 1000)
     contents = [records.decode(record) for delivery in deliveries for record in delivery.records()]
     return [(content.body, content.attributes["tag"]) for content in contents]
 
@@ -62,10 +62,10 @@ async def test_every_message_of_a_queue_appears_under_its_tag(edge: LiveEdge) ->
     plain, wide = await edge.client(), await edge.client("utf8")
     await plain.subscribe(b"1", b"ev*")
     await wide.subscribe(b"2", b"ev.all")
-    pipe = edge.tools.domain(queue.domain).pipe
+    pipe = edge.tools.open_domain(queue.domain).pipe
     await pipe.ready()
     put = [b"one", b"two\nlines\\", "grün".encode(), b"\xff", b""]
-    assert await Asker(pipe).publish(queue, [records.encode(body) for body in put], "test") == []
+    assert await AsyncClient(pipe).publish(queue, [records.encode(body) for body in put], "test") == []
     texts = [rb"one", rb"two\nlines\\", rb"gr\xc3\xbcn", rb"\xff", b""]
     assert await plain.lines(5) == [b"MESSAGE 1 %b\n" % text for text in texts]
     texts[2] = "grün".encode()
@@ -78,9 +78,9 @@ async def test_what_came_over_a_bridge_crosses_no_other(edge: LiveEdge) -> None:
     both = await edge.declare("both", bindings={"text": {"subscribe": ["t*"], "publish": "t2"}})
     client, sender = await edge.client(), await edge.client()
     await client.subscribe(b"1", b"t*")
-    pipe = edge.tools.domain(source.domain).pipe
+    pipe = edge.tools.open_domain(source.domain).pipe
     await pipe.ready()
-    ask = Asker(pipe)
+    ask = AsyncClient(pipe)
     await ask.publish(source, [records.encode(b"from a queue")], "test")
     assert await client.line() == b"MESSAGE 1 from a queue\n"
     await sender.publish(b"t3", b"from a client")
@@ -88,7 +88,7 @@ async def test_what_came_over_a_bridge_crosses_no_other(edge: LiveEdge) -> None:
     await ask.publish(both, [records.encode(b"put in")], "test")
     assert await client.line() == b"MESSAGE 1 put in\n"
     await client.nothing_more()
-    deliveries = await edge.tools.look_at(both.domain).peek(both, 10)
+    deliveries = await edge.tools.get_domain(both.domain).peek(both, 10)
     found = [records.decode(record).body for delivery in deliveries for record in delivery.records()]
     assert found == [b"from a client", b"put in"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.store import DeadLetter, DeadLetters, Queue
 from services.store.model import records
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import NewServer, hold_the_same, linked, messages, numbered, send_all, store
@@ -22,19 +22,19 @@ async def pair(new_server: NewServer, start: Start) -> tuple[LiveEdge, LiveEdge]
 
 async def bodies(edge: LiveEdge, queue: Queue) -> list[bytes]:
     """What is ready in the queue."""
-    deliveries = await edge.tools.look_at(queue.domain).peek(queue, 1000)
+    deliveries = await edge.tools.get_domain(queue.domain).peek(queue, 1000)
     return [records.decode(record).body for delivery in deliveries for record in delivery.records()]
 
 
 async def dead(edge: LiveEdge, queue: Queue) -> list[DeadLetter]:
-    return [letter async for letter in DeadLetters(edge.tools.look_at(queue.domain), queue).matching()]
+    return [letter async for letter in DeadLetters(edge.tools.get_domain(queue.domain), queue).matching()]
 
 
 async def put(edge: LiveEdge, queue: Queue, *texts: bytes) -> None:
     """As a client of another protocol would."""
-    pipe = edge.tools.domain(queue.domain).pipe
+    pipe = edge.tools.open_domain(queue.domain).pipe
     await pipe.ready()
-    assert await Asker(pipe).publish(queue, [records.encode(text) for text in texts], "test") == []
+    assert await AsyncClient(pipe).publish(queue, [records.encode(text) for text in texts], "test") == []
 
 
 async def test_what_comes_over_a_link_is_copied_where_queues_subscribe(

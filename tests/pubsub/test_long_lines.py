@@ -12,7 +12,7 @@ from services.store.log.log import Entry, Place
 from services.store.model import records
 from services.store.model.errors import OutcomeUnknown
 from services.store.model.operations import Published
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import until
 from tests.pubsub.client import Client
 from tests.pubsub.conftest import Start
@@ -47,10 +47,10 @@ async def test_what_others_do_not_read_keeps_no_long_line_from_who_reads(
     while behind(edge) < len(stuck):
         await publish(sender, sent, 500, b"junk", at_once=50)
         sent += 500
-    pipe = edge.tools.domain(queue.domain).pipe
+    pipe = edge.tools.open_domain(queue.domain).pipe
     await pipe.ready()
     body = b"y" * 300_000
-    assert await Asker(pipe).publish(queue, [records.encode(body)], "test") == []
+    assert await AsyncClient(pipe).publish(queue, [records.encode(body)], "test") == []
     await sender.publish(b"t", b"short")
     assert await reader.lines(2) == [b"MESSAGE 1 " + body + b"\n", b"MESSAGE 2 short\n"]
 

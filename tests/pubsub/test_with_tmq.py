@@ -70,6 +70,6 @@ async def test_over_a_link_the_copy_says_where_it_came_from(
     await sender.publish(b"order.a", b"from afar")
     mqid = await taker.open(b"orders")
     assert mqid is not None
-    (delivery,) = await until(lambda: here.tools.look_at(queue.domain).peek(queue, 1))
+    (delivery,) = await until(lambda: here.tools.get_domain(queue.domain).peek(queue, 1))
     assert delivery.origin == f"text {(await there.tools.registry.epoch()).partition('.')[0]}"
     assert await taker.dnq(mqid) == b"from afar"

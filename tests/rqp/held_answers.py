@@ -11,7 +11,7 @@ from tests.rqp.live import LiveEdge
 
 def hold_answers(edge: LiveEdge) -> tuple[list[Callable[[], None]], Callable[[], None]]:
     """What the domain `main` says to those who put in waits in a list, and is heard when the other is called."""
-    pipe = edge.service.store.domain("main").pipe
+    pipe = edge.service.store.open_domain("main").pipe
     publish, waiting = pipe.messages.publish, list[Callable[[], None]]()
 
     def publish_held(*arguments: Any, **named: Any) -> None:

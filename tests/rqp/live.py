@@ -12,9 +12,9 @@ from services.rqp.names import LookUp
 from services.rqp.service import RqpService
 from services.rqp.settings import RqpSettings
 from services.store import Queue, QueueSpec
-from services.store.deadletters.dead import DeadLetter, DeadLetters
+from services.store.deadletters.dead_letters import DeadLetter, DeadLetters
 from services.store.model.errors import QueueUnknown
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import Live, until
 from tests.rqp.mca.client import Client
 
@@ -102,17 +102,17 @@ class LiveEdge(Live[RqpSettings]):
         await self.put_records(queue, *(len(body).to_bytes(4, "big") + body for body in bodies))
 
     async def put_records(self, queue: Queue, *records: bytes) -> None:
-        asker = Asker(self.tools.domain(queue.domain).pipe)
+        async_client = AsyncClient(self.tools.open_domain(queue.domain).pipe)
         for first in range(0, len(records), 1000):
-            assert await asker.publish(queue, records[first : first + 1000], "test") == []
+            assert await async_client.publish(queue, records[first : first + 1000], "test") == []
 
     async def bodies(self, queue: Queue) -> list[bytes]:
         """What stands in the queue and is not leased."""
-        found = await self.tools.look_at(queue.domain).peek(queue, 1000)
+        found = await self.tools.get_domain(queue.domain).peek(queue, 1000)
         return [record[4:] for delivery in found for record in delivery.records()]
 
     async def dead(self, queue: Queue) -> list[DeadLetter]:
-        letters = DeadLetters(self.tools.look_at(queue.domain), queue)
+        letters = DeadLetters(self.tools.get_domain(queue.domain), queue)
         return [letter async for letter in letters.matching()]
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class LiveEdge(Live[RqpSettings]):
             stats = await self.tools.listing.stats(queue)
         except QueueUnknown:
             return True
-        wrong = await self.tools.look_at(queue.domain).tidy(queue)
+        wrong = await self.tools.get_domain(queue.domain).tidy(queue)
         assert wrong is None or not any(wrong.values()), f"{queue.name!r}: counters are wrong by {wrong}"
         return bool(stats["in_flight"] == 0 and stats["leases"] == 0 and stats["reserved_by"] == "")
 

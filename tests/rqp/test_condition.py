@@ -21,7 +21,7 @@ async def queue(edge: LiveEdge) -> Queue:
 
 @pytest.fixture
 async def condition(edge: LiveEdge, queue: Queue) -> AsyncIterator[Condition]:
-    fence = await edge.tools.domain().claims.own(queue, "test", 60_000)
+    fence = await edge.tools.open_domain().claims.own(queue, "test", 60_000)
     assert fence is not None
     condition = Condition(edge.service, queue, "rqp-mca", fence)
     yield condition

@@ -67,7 +67,7 @@ async def lose_one(proxy: Proxy, function: bytes) -> None:
 
 
 async def end_of(edge: LiveEdge, queue: Queue, field: str) -> int:
-    return int(await edge.tools.look_at(queue.domain).link.call("HGET", queue.keys[1], field))
+    return int(await edge.tools.get_domain(queue.domain).link.call("HGET", queue.keys[1], field))
 
 
 async def fence_once_renewed(edge: LiveEdge, queue: Queue, prefix: str) -> int:

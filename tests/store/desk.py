@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any
 
 from services.store import (
+    CommitPart,
     DeadLetters,
     Delivery,
     Outcome,
-    Part,
     PipeSettings,
     Queue,
     QueueSpec,
@@ -22,7 +22,7 @@ from services.store import (
     StoreError,
 )
 from services.store.model import records
-from services.store.model.client import OURSELVES
+from services.store.model.client import INTERNAL_CLIENT
 from services.store.model.identities import JournalNumber, TransactionId
 from services.store.pipeline.domain import Domain, Timing
 from services.store.store import DEFAULT_DOMAIN
@@ -70,7 +70,7 @@ class Desk:
         self.url = server if isinstance(server, str) else server.url
         self.refusals: Counter[str] = Counter()
         self.store = Store(self.url, edge, pipe=pipe, timing=timing, observe=self._observe)
-        self.source = Source(OURSELVES)
+        self.source = Source(INTERNAL_CLIENT)
         self._others: list[Desk] = []
         self._name = domain
         self._initialise = initialise
@@ -108,7 +108,7 @@ class Desk:
 
     @property
     def domain(self) -> Domain:
-        return self.store.domain(self._name)
+        return self.store.open_domain(self._name)
 
     @property
     def pipe(self) -> Any:
@@ -224,12 +224,12 @@ class Desk:
     async def count(self, queue: Queue) -> int:
         return await self.counting(queue)
 
-    def committing(self, identifier: str, *parts: Part, **how: Any) -> asyncio.Future[None]:
+    def committing(self, identifier: str, *parts: CommitPart, **how: Any) -> asyncio.Future[None]:
         future, done = self.expecting()
         self.pipe.idempotent.commit(self.source, identifier, list(parts), done, **how)
         return future
 
-    async def commit(self, identifier: str, *parts: Part, **how: Any) -> None:
+    async def commit(self, identifier: str, *parts: CommitPart, **how: Any) -> None:
         await self.committing(identifier, *parts, **how)
 
     async def publish_once(

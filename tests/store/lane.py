@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from services.store.model.client import OURSELVES
+from services.store.model.client import INTERNAL_CLIENT
 from services.store.model.keys import DomainKeys
 from services.store.model.operations import Source
 from services.store.model.queues import Queue
@@ -52,7 +52,7 @@ class Lane:
         self.epoch = epoch
         self.session = session
         self.sequence = 0
-        self.source = Source(OURSELVES)
+        self.source = Source(INTERNAL_CLIENT)
         self.command: tuple[Any, ...] = ()
         self.control("open")
 

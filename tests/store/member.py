@@ -53,7 +53,7 @@ async def member(url: str, edge: str = "test") -> AsyncIterator[tuple[Member, St
     """In this loop; others know it by then."""
     observer = Member(edge)
     store = Store(url, edge, timing=QUIET, observe=observer)
-    store.look_after()
+    store.start_serving()
     try:
         await until(lambda: is_known(store, edge))
         yield observer, store
@@ -98,7 +98,7 @@ class Program:
 async def serve(url: str, edge: str) -> None:
     """Until SIGTERM."""
     store = Store(url, edge, timing=QUIET, observe=Member(edge))
-    store.look_after()
+    store.start_serving()
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     await ended.wait()

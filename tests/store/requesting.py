@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.store import OURSELVES, Outcome, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Outcome, Queue, Source, StoreError
 from services.store.model.identities import RequestId
 from services.store.model.requests import Nothing, Pulled, Settlement
 from tests.store.desk import Desk, bodies, encode
@@ -25,7 +25,7 @@ class Node:
     """What asks the store of a desk. Refusals are raised."""
 
     desk: Desk
-    source: Source = field(default_factory=lambda: Source(OURSELVES))
+    source: Source = field(default_factory=lambda: Source(INTERNAL_CLIENT))
 
     async def _told(self, verb: str, *args: Any) -> Any:
         told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

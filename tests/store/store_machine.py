@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 from redis.exceptions import ResponseError
 
-from services.store import Part
+from services.store import CommitPart
 from services.store.model.errors import LeaseLost, QueueFull
 from tests.store.desk import encode
 from tests.store.modelled import SPECS, Held, Modelled, expect
@@ -67,7 +67,7 @@ class StoreMachine(Modelled):
             held = [h.delivery for h in mine]
             if spoilt is not None and spoilt.queue == queue:
                 held.append(spoilt.delivery)
-            parts.append(Part(self.queues[queue], held, encode(*new[queue]), "commit"))
+            parts.append(CommitPart(self.queues[queue], held, encode(*new[queue]), "commit"))
         answers: list[Any] = []
         self.serial += 1
         identifier = f"t{self.serial}"

@@ -35,7 +35,7 @@ class Followed:
 async def following(desk: Desk) -> AsyncIterator[Followed]:
     """As an edge does."""
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         followed = Followed(edge)
         followed.known.start()
         yield followed

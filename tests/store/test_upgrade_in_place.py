@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from services.store import Outcome, Part
+from services.store import CommitPart, Outcome
 from services.store.log.log import Log, LogSpec
 from services.store.model.errors import QueueReserved
 from services.store.model.identities import JournalNumber, RequestId
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.domain import Timing
 from tests.servers import PROGRAMS, Server
 from tests.store.desk import Desk, bodies, encode, until
@@ -58,14 +58,16 @@ async def test_messages_documents_and_what_is_remembered_are_there_after_an_upgr
         }  # and what had failed once before it was leased
 
         # what was done once is not done again
-        asker = Asker(desk.pipe)
+        client = AsyncClient(desk.pipe)
         assert (
-            await asker.publish_once(RequestId(PUSHED, LONG_MS), mail, *encode(b"pushed"), "r")
+            await client.publish_once(RequestId(PUSHED, LONG_MS), mail, *encode(b"pushed"), "r")
             is Outcome.AGAIN
         )
-        assert await asker.publish_once(JournalNumber("host 1", 3), mail, *encode(b"x"), "r") is Outcome.AGAIN
+        assert (
+            await client.publish_once(JournalNumber("host 1", 3), mail, *encode(b"x"), "r") is Outcome.AGAIN
+        )
         assert await desk.publish_once("cast 1", mail, b"once") is Outcome.AGAIN
-        await desk.commit("t1", Part(mail, [], encode(b"a commit"), "tmq 1"))
+        await desk.commit("t1", CommitPart(mail, [], encode(b"a commit"), "tmq 1"))
         assert (await desk.stats(mail))["ready"] == 0
 
         # claims hold, and the log goes on

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 
-from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source, StoreError
 from services.store.model.errors import LeaseLost, OutcomeUnknown
 from tests.store.desk import Desk, bodies
 
@@ -39,7 +39,7 @@ class Traffic:
         return [b"%07d" % i for i in range(self.serial - count, self.serial)]
 
     async def _produce(self) -> None:
-        source = Source(OURSELVES)
+        source = Source(INTERNAL_CLIENT)
         while not self._stop:
             await self.put(source, self.new(1 + self.serial % 40))
 

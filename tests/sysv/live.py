@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from services.kit.metrics.metrics import Metrics
-from services.store import OURSELVES, DeadLetter, DeadLetters, Queue, QueueSpec, Source, Store
+from services.store import INTERNAL_CLIENT, DeadLetter, DeadLetters, Queue, QueueSpec, Source, Store
 from services.store.model import records
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.domain import Timing
 from services.sysv.bridge import Bridge
 from services.sysv.settings import SysvSettings
@@ -40,7 +40,7 @@ class LiveBridge:
         store = checked.store.store(
             self.url, "sysv", checked.request_timeout_s, self.metrics.count_store_event
         )
-        store.look_after()
+        store.start_serving()
         bridge = Bridge(checked, store, self.metrics)
         try:
             await bridge.open()
@@ -79,33 +79,33 @@ class LiveBridge:
         return queue
 
     async def put(self, queue: Queue, *bodies: bytes, **attributes: Any) -> None:
-        pipe = self.tools.domain(queue.domain).pipe
+        pipe = self.tools.open_domain(queue.domain).pipe
         await pipe.ready()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         encoded = [records.encode(body, attributes) for body in bodies]
-        pipe.messages.publish(Source(OURSELVES), queue, encoded, "test", future.set_result)
+        pipe.messages.publish(Source(INTERNAL_CLIENT), queue, encoded, "test", future.set_result)
         assert await future == []
 
     async def contents(self, queue: Queue) -> list[records.Content]:
         """What waits in it."""
-        found = await self.tools.look_at(queue.domain).peek(queue, 1000)
+        found = await self.tools.get_domain(queue.domain).peek(queue, 1000)
         return [records.decode(record) for delivery in found for record in delivery.records()]
 
     async def bodies(self, queue: Queue) -> list[bytes]:
         return [content.body for content in await self.contents(queue)]
 
     async def dead(self, queue: Queue) -> list[DeadLetter]:
-        return [letter async for letter in DeadLetters(self.tools.look_at(queue.domain), queue).matching()]
+        return [letter async for letter in DeadLetters(self.tools.get_domain(queue.domain), queue).matching()]
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
         return await self.tools.listing.stats(queue)
 
     async def take_all(self, queue: Queue) -> list[bytes]:
         """Takes and settles everything that is ready."""
-        pipe = self.tools.domain(queue.domain).pipe
+        pipe = self.tools.open_domain(queue.domain).pipe
         await pipe.ready()
-        asker, found = Asker(pipe), []
-        while got := await asker.take(queue, 1000):
+        client, found = AsyncClient(pipe), []
+        while got := await client.take(queue, 1000):
             found += [records.decode(record).body for delivery in got for record in delivery.records()]
-            await asker.settle(got)
+            await client.settle(got)
         return found

@@ -58,7 +58,7 @@ async def test_what_comes_after_the_end_goes_back(
     own_server.cont()
 
     async def were_given_out_and_came_back() -> bool:
-        found = await bridge.tools.look_at("main").peek(queue, 10)
+        found = await bridge.tools.get_domain("main").peek(queue, 10)
         return [(one.count, one.acquired) for one in found] == [(1, 1)] * 3
 
     await until(were_given_out_and_came_back)

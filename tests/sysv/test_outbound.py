@@ -45,7 +45,7 @@ async def test_what_an_old_program_sends_is_a_message(bridge: LiveBridge, key: i
         (b"three", {"mtype": 7}),
         (b"four", {"mtype": 2}),
     ]
-    (first, *_) = await bridge.tools.look_at("main").peek(queue, 1)
+    (first, *_) = await bridge.tools.get_domain("main").peek(queue, 1)
     assert first.origin == f"sysv {format_key(key)}"
     assert take_all(key) == []
 
@@ -301,7 +301,7 @@ async def test_what_is_larger_than_its_queue(bridge: LiveBridge, key: int, overf
         "make it larger, then redrive the message"
     )
     larger = await bridge.queue("orders", maxBytes=100, overflow=overflow)
-    assert (await DeadLetters(bridge.tools.look_at(larger.domain), larger).redrive([letter.id])).moved == 1
+    assert (await DeadLetters(bridge.tools.get_domain(larger.domain), larger).redrive([letter.id])).moved == 1
 
 
 async def test_what_fits_into_its_queue_waits_for_room(bridge: LiveBridge, key: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from services.store.model import records
 from services.store.model.identities import JournalNumber
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.idempotent import Idempotent
 from services.sysv.journal import Journal
 from services.sysv.kernel import READ, LocalQueue
@@ -197,9 +197,9 @@ async def test_a_process_that_runs_twice(bridge: LiveBridge, key: int) -> None:
     existing(key).send(b"1")
     await carried(bridge, 1)
     name = journal_of(bridge, key).read_bytes()[8:24].hex()
-    asker = Asker(bridge.tools.domain(queue.domain).pipe)
-    await bridge.tools.domain(queue.domain).pipe.ready()
-    await asker.publish_once(JournalNumber(name, 3), queue, records.encode(b"the other's"), "sysv")
+    client = AsyncClient(bridge.tools.open_domain(queue.domain).pipe)
+    await bridge.tools.open_domain(queue.domain).pipe.ready()
+    await client.publish_once(JournalNumber(name, 3), queue, records.encode(b"the other's"), "sysv")
     for body in (b"2", b"3", b"4", b"5"):
         existing(key).send(body)
     await until(lambda: has(bridge, [b"1", b"the other's", b"2", b"3", b"4", b"5"]))

@@ -11,7 +11,7 @@ from protos import tmq
 from protos.tmq import Operation
 from services.store import Queue, QueueSpec
 from services.store.model.records import encode
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.kit.authority import Authority
 from tests.live import until
 from tests.tmq.client import Client, SecureClient
@@ -24,8 +24,8 @@ OTHER_EDGES = {"edges": ["rqp", "ring"]}
 
 
 async def put_by_administrator(edge: LiveEdge, queue: Queue, *bodies: bytes) -> None:
-    asker = Asker(edge.tools.domain(queue.domain).pipe)
-    assert await asker.publish(queue, [encode(body) for body in bodies], "test") == []
+    async_client = AsyncClient(edge.tools.open_domain(queue.domain).pipe)
+    assert await async_client.publish(queue, [encode(body) for body in bodies], "test") == []
 
 
 async def change(edge: LiveEdge, name: str, **access: Any) -> None:

@@ -8,7 +8,7 @@ from protos import tmq
 from services.store import Queue, QueueSpec
 from services.store.model import records
 from services.store.model.spec import Delivery
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.tmq.service import OWNER
 from tests.live import until
 from tests.tmq.client import Client
@@ -189,9 +189,9 @@ async def test_attributes_of_other_protocols_stay_behind(edge: LiveEdge, client:
     queue = await edge.declare("mixed")
     bodies = [b"plain", b"with", b"", b"more"]
     made = [records.encode(body, {"priority": n} if n % 2 else None) for n, body in enumerate(bodies)]
-    domain = edge.tools.domain()
+    domain = edge.tools.open_domain()
     await domain.pipe.ready()
-    assert await Asker(domain.pipe).publish(queue, made, "test") == []
+    assert await AsyncClient(domain.pipe).publish(queue, made, "test") == []
     mqid = await client.queue(b"mixed")
     assert await client.messages(mqid, 5) == [*bodies, None]
 

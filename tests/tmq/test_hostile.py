@@ -86,7 +86,7 @@ async def test_what_is_given_up_half_way_is_no_fault_of_ours(brisk: LiveEdge) ->
     await brisk.tools.registry.claim("begun", "tmq", spec, replace=False)
     await brisk.tools.catalogue.declare("ended", spec, "tmq")
     ended = await brisk.tools.catalogue.find("ended")
-    await brisk.tools.look_at(ended.domain).delete(ended, "Delete")
+    await brisk.tools.get_domain(ended.domain).delete(ended, "Delete")
     assert {queue.name async for queue in brisk.tools.listing.queues()} >= {"begun", "ended"}
 
 

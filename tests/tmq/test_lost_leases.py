@@ -37,8 +37,8 @@ async def sweep(edge: LiveEdge, ready: int) -> None:
     """Another edge, an impatient one, gives back what ours holds."""
     impatient = Timing(session_timeout_ms=100, beat_s=0.03, sweep_s=0.05)
     other = Store(edge.url, "impatient", timing=impatient)
-    other.domain()
-    other.look_after()
+    other.open_domain()
+    other.start_serving()
     await until(lambda: has_ready(edge, ready))
     await other.close()
 

@@ -14,7 +14,7 @@ async def test_an_edge_tells_of_its_connections_and_queues_without_being_asked(m
     other.close()
 
     async def samples(kind: str) -> list[dict[str, str]]:
-        link = edge.tools.look_at("main").link
+        link = edge.tools.get_domain("main").link
         told = await link.call("XRANGE", "ps:{main}:samples", "-", "+")
         found = [{f[i].decode(): f[i + 1].decode() for i in range(0, len(f), 2)} for _, f in told]
         return [sample for sample in found if sample["kind"] == kind and sample["edge"] == "tmq"]

@@ -27,7 +27,7 @@ async def service() -> AsyncIterator[TmqService]:
 
 async def outcome(service: TmqService, work: Awaitable[Any]) -> Any:
     told: list[Any] = []
-    service.errands.ask(work, told.append)
+    service.background.run(work, told.append)
     await until(lambda: told)
     return told[0]
 
@@ -41,7 +41,7 @@ async def test_its_result_is_told(service: TmqService) -> None:
 
 async def test_a_look_that_takes_too_long_has_done_nothing(service: TmqService) -> None:
     told: list[Any] = []
-    service.errands.look(asyncio.Event().wait(), told.append)
+    service.background.run_read(asyncio.Event().wait(), told.append)
     await until(lambda: told)
     assert isinstance(told[0], StoreUnavailable)
 
@@ -80,7 +80,7 @@ async def test_nobody_is_told_after_the_end(service: TmqService) -> None:
         await asyncio.sleep(0)
         raise AssertionError("it went on")
 
-    service.errands.ask(work(), told.append)
+    service.background.run(work(), told.append)
     await begun.wait()
     await service.close()
     assert told == []

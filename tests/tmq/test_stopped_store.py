@@ -88,7 +88,7 @@ async def test_what_waits_is_bounded(own_server: Server, make_edge: MakeEdge) ->
     clients = [await edge.client() for _ in range(4)]
     for client in clients:
         await client.queue(b"q")
-    waiting = edge.service.store.domain().pipe.waiting
+    waiting = edge.service.store.open_domain().pipe.waiting
     traffic = edge.listeners["document"].traffic
     before = traffic.received
     own_server.stop()

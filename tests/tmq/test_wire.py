@@ -153,7 +153,7 @@ async def test_an_enq_is_done_before_the_delete_behind_it(edge: LiveEdge, client
     mqid = await client.queue(b"q")
     load = tmq.encode_enq(tmq.mqid_of(b"busy"), bytes(400_000)) * 5
     sends = [asyncio.ensure_future(crowd.send(load)) for crowd in busy]
-    await until(lambda: edge.service.store.domain().pipe.waiting.pending_bytes > 4 << 20)
+    await until(lambda: edge.service.store.open_domain().pipe.waiting.pending_bytes > 4 << 20)
     await client.send(tmq.encode_enq(mqid, b"1") + tmq.encode_enq(mqid, b"2") + tmq.encode_delete(b"q"))
     assert await client.read(3) == b"\1\1\0"
     await asyncio.gather(*sends)

@@ -12,7 +12,7 @@ from services.kit.tracing import Recorder, tracing
 from services.kit.tracing.measures import SPANS
 from services.store import Queue, QueueSpec, Store
 from services.store.model import records
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.domain import Timing
 
 NAME = "test"
@@ -36,14 +36,14 @@ class TracedStore(Store):
         queue, _ = await self.catalogue.declare(name, QueueSpec.model_validate(spec), NAME)
         return queue
 
-    async def asker(self, queue: Queue) -> Asker:
-        pipe = self.domain(queue.domain).pipe
+    async def client(self, queue: Queue) -> AsyncClient:
+        pipe = self.open_domain(queue.domain).pipe
         await pipe.ready()
-        return Asker(pipe)
+        return AsyncClient(pipe)
 
     async def put(self, queue: Queue, *bodies: bytes, **attributes: Any) -> None:
         encoded = [records.encode(body, attributes) for body in bodies]
-        assert await (await self.asker(queue)).publish(queue, encoded, "test") == []
+        assert await (await self.client(queue)).publish(queue, encoded, "test") == []
 
 
 @asynccontextmanager

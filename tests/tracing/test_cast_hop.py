@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.store import Queue
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import until
 from tests.rqp.cast.machines import Machines
 from tests.rqp.cast.net import keyed, remote
@@ -40,7 +40,7 @@ async def put_as_a_client(edge: LiveEdge, queue: Queue, body: bytes) -> None:
     """Through the edge's own store, which is traced."""
     pipe = edge.service.pipe(queue)
     await pipe.ready()
-    assert await Asker(pipe).publish(queue, [len(body).to_bytes(4) + body], "test") == []
+    assert await AsyncClient(pipe).publish(queue, [len(body).to_bytes(4) + body], "test") == []
 
 
 async def test_a_hop_between_two_stores(
@@ -51,8 +51,8 @@ async def test_a_hop_between_two_stores(
     goal, out = await keyed(there), await remote(here)
     await put_as_a_client(here, out, b"a pump")
     await until(lambda: here.is_empty(out))
-    asker = Asker(there.service.pipe(goal))
-    await asker.settle(await asker.take(goal, 1))
+    async_client = AsyncClient(there.service.pipe(goal))
+    await async_client.settle(await async_client.take(goal, 1))
     put, left, came, got = await collector.has(
         f"send {out.name}", f"settle {out.name}", f"send {goal.name}", f"receive {goal.name}"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.store.model.trace_context import KEY, fresh
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
 from tests.tracing.collector import Collector
@@ -24,11 +24,11 @@ async def test_it_goes_on_with_a_trace(server: Server, recorder: NewRecorder, co
         (shown,) = (await console.get(PUT)).items
         assert shown["attributes"] == {KEY: f"00-{sent.trace_id}-{sent.span_id}-01"}
         # dead, and back
-        pipe = console.tools.domain(queue.domain).pipe
+        pipe = console.tools.open_domain(queue.domain).pipe
         await pipe.ready()
-        asker = Asker(pipe)
-        (leased,) = await asker.take(queue, 1)
-        await asker.reject([leased], "refused")
+        client = AsyncClient(pipe)
+        (leased,) = await client.take(queue, 1)
+        await client.reject([leased], "refused")
         job = await console.ask("POST", "/queues/orders/dead/redrive", {"all": True})
         await console.job(job)
         (redriven,) = await collector.has("redrive orders")

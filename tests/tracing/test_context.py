@@ -11,9 +11,9 @@ from services.store.model import records
 from services.store.model.clock import Clock
 from services.store.model.trace_context import KEY, Context, fresh, hop, of_record, parse, stamped
 from services.store.model.traced_entries import pack_traced
-from services.store.tracing.delivery_spans import HandedOut
+from services.store.tracing.delivery_spans import DeliverySpans
 from services.store.tracing.sampling import Sampling
-from services.store.tracing.trace_propagation import Hops
+from services.store.tracing.trace_propagation import TracePropagation
 from tests.tracing.conftest import NewRecorder
 
 GOOD = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -134,8 +134,8 @@ async def test_hops(recorder: NewRecorder) -> None:
     assert all(each.is_sampled(1) for each in hops)
     assert not any(each.is_sampled(0) for each in hops)
     for ratio, period in ((1.0, 1), (0.5, 2), (0.3, 4), (0.01, 128), (0.0, 0)):
-        handed_out = HandedOut(traces := _with(recorder, ratio), Clock())
-        hops_of_links = Hops(traces, lambda _, found=handed_out: found)
+        delivery_spans = DeliverySpans(traces := _with(recorder, ratio), Clock())
+        hops_of_links = TracePropagation(traces, lambda _, found=delivery_spans: found)
         for offset in (0, 1, 1_000_000_007):
             numbers = hops_of_links.numbers(1, 1000, offset)
             assert list(numbers) == [n for n in range(1, 1001) if period and (n + offset) % period == 0]

@@ -38,13 +38,13 @@ async def test_each_trace_that_began_has_its_delivery(store: TracedStore, collec
 
 async def test_each_that_dies_and_is_brought_back_is_told(store: TracedStore, collector: Collector) -> None:
     queue = await store.queue("q")
-    store.look_after()
+    store.start_serving()
     await store.put(queue, *[b"%d" % number for number in range(LOAD)])
     asker, goal = await store.asker(queue), await store.queue("later")
     while got := await asker.take(queue, LOAD):
         await asker.reject(got, "refused", "never")
     await _same_traces(collector, "send q", "dead q")
-    letters = DeadLetters(store.look_at(queue.domain), queue)
+    letters = DeadLetters(store.get_domain(queue.domain), queue)
     while left := [letter.id async for letter in letters.matching()]:
         assert (await letters.redrive(left, goal)).moved
     await _same_traces(collector, "send q", "redrive later")

@@ -14,9 +14,9 @@ from services.store import Queue
 from services.store.model import records
 from services.store.model.clock import Clock
 from services.store.model.trace_context import KEY, fresh
-from services.store.pipeline.async_client import Asker
-from services.store.tracing.delivery_spans import HandedOut
-from services.store.tracing.trace_propagation import Hops
+from services.store.pipeline.async_client import AsyncClient
+from services.store.tracing.delivery_spans import DeliverySpans
+from services.store.tracing.trace_propagation import TracePropagation
 from tests.live import until
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca.failing import failures
@@ -61,7 +61,10 @@ async def put_as_a_client(edge: LiveEdge, queue: Queue, *bodies: bytes) -> None:
     """Through the edge's own store, which is traced."""
     pipe = edge.service.pipe(queue)
     await pipe.ready()
-    assert await Asker(pipe).publish(queue, [len(body).to_bytes(4) + body for body in bodies], "test") == []
+    assert (
+        await AsyncClient(pipe).publish(queue, [len(body).to_bytes(4) + body for body in bodies], "test")
+        == []
+    )
 
 
 async def are_there(collector: Collector, name: str, number: int) -> list[Seen]:
@@ -130,7 +133,7 @@ async def test_both_decide_alike(
 async def test_connections_are_not_all_traced_at_the_same_numbers(recorder: NewRecorder) -> None:
     """Else whoever opens one for each message would be traced never, or always."""
     traces = recorder("rqp", ratio=0.25)
-    hops = Hops(traces, lambda _: HandedOut(traces, Clock()))
+    hops = TracePropagation(traces, lambda _: DeliverySpans(traces, Clock()))
     ports = range(32768, 61000)
     traced = sum(len(Passage("192.0.2.1", port).passed(hops, 1)) for port in ports)
     assert 0.23 < traced / len(ports) < 0.27
@@ -139,7 +142,7 @@ async def test_connections_are_not_all_traced_at_the_same_numbers(recorder: NewR
 async def test_names(recorder: NewRecorder) -> None:
     """Whatever differs makes another one: also the body, as a port is used again later."""
     traces = recorder("rqp")
-    hops = Hops(traces, lambda _: HandedOut(traces, Clock()))
+    hops = TracePropagation(traces, lambda _: DeliverySpans(traces, Clock()))
     found = set()
     for address, port in (("192.0.2.1", 40_000), ("192.0.2.1", 40_001), ("2001:db8::1", 40_000)):
         passage = Passage(address, port)

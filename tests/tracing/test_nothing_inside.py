@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from services.store import DeadLetters, Part
+from services.store import CommitPart, DeadLetters
 from services.store.model import records
 from tests.servers import Server
 from tests.tracing.collector import Collector
@@ -34,15 +34,16 @@ async def test_no_body_and_no_attribute_leaves_with_a_span(server: Server, colle
         await asker.settle(await asker.take(queue, 1))
         await asker.release(await asker.take(queue, 1), failed=True, error="not now")
         await asker.reject(await asker.take(queue, 1), "refused", "never")
-        letters = DeadLetters(store.look_at(queue.domain), queue)
+        letters = DeadLetters(store.get_domain(queue.domain), queue)
         (letter,) = [letter async for letter in letters.matching()]
         assert (letter.body, letter.attributes[NAME]) == (BODY, VALUE)
-        store.look_after()
+        store.start_serving()
         await collector.has("dead q")
         assert (await letters.redrive([letter.id], later)).moved == 1
         record = records.encode(BODY, {NAME: VALUE})
         await asker.commit(
-            "once", [Part(queue, await asker.take(queue, 1), [], ""), Part(later, [], [record], "test")]
+            "once",
+            [CommitPart(queue, await asker.take(queue, 1), [], ""), CommitPart(later, [], [record], "test")],
         )
         await asker.settle(await asker.take(later, 10))
         await collector.has(*TOLD)

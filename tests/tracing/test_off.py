@@ -38,9 +38,9 @@ async def test_nothing_looks_at_its_messages(server: Server, collector: Collecto
         traced_store(server.url, None) as plain,
         traced_store(server.url, collector.endpoint) as traced,
     ):
-        assert plain.domain().pipe.tracing is None
-        assert plain.hops is None
-        assert traced.domain().pipe.tracing is not None
+        assert plain.open_domain().pipe.tracing is None
+        assert plain.trace_propagation is None
+        assert traced.open_domain().pipe.tracing is not None
 
 
 def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.store import DeadLetters, Part, Source
+from services.store import CommitPart, DeadLetters, Source
 from services.store.model import records
 from services.store.model.errors import BehindRefused, QueueFull, StoreError
 from tests.live import until
@@ -18,14 +18,14 @@ from tests.tracing.stores import traced_store
 async def test_returned_and_rejected(server: Server, collector: Collector) -> None:
     """Each delivery has a span of its own, below the same one; the letter's is of when it died."""
     async with traced_store(server.url, collector.endpoint) as store:
-        store.look_after()
+        store.start_serving()
         queue = await store.queue("q")
         await store.put(queue, b"a pump")
         asker = await store.asker(queue)
         await asker.release(await asker.take(queue, 1), failed=True, error="not now")
         await asker.reject(await asker.take(queue, 1), "refused", "never")
         sent, dead = await collector.has("send q", "dead q")
-        (letter,) = [letter async for letter in DeadLetters(store.look_at(queue.domain), queue).matching()]
+        (letter,) = [letter async for letter in DeadLetters(store.get_domain(queue.domain), queue).matching()]
     first, second = collector.of_name("receive q")
     released, rejected = collector.of_name("release q") + collector.of_name("reject q")
     assert {span.trace_id for span in collector.spans()} == {sent.trace_id}
@@ -49,8 +49,8 @@ async def test_what_dies_where_nobody_looks_is_told_all_the_same(
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", messageTTL="1ms")
         await store.put(queue, b"a pump")
-        letters = DeadLetters(store.look_at(queue.domain), queue)
-        store.look_after()
+        letters = DeadLetters(store.get_domain(queue.domain), queue)
+        store.start_serving()
         sent, dead = await collector.has("send q", "dead q")
         assert dead.attributes["penstock.reason"] == "expired"
         goal = await store.queue("later")
@@ -81,7 +81,7 @@ async def test_in_order_each_says_why(server: Server, collector: Collector) -> N
     """One finds no room, nor what came with it, in one call; what its source puts in later is refused for that."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", maxLength=1)
-        pipe, source = store.domain(queue.domain).pipe, Source(store.client())
+        pipe, source = store.open_domain(queue.domain).pipe, Source(store.client())
         await pipe.ready()
         told: list[Any] = []
         for bodies in ((b"in", b"out"), (b"behind",)):
@@ -111,7 +111,7 @@ async def test_a_commit_ends_and_begins(server: Server, collector: Collector) ->
         await store.put(source, b"in")
         asker = await store.asker(source)
         got = await asker.take(source, 1)
-        parts = [Part(source, got, [], ""), Part(goal, [], [records.encode(b"out")], "test")]
+        parts = [CommitPart(source, got, [], ""), CommitPart(goal, [], [records.encode(b"out")], "test")]
         await asker.commit("once", parts)
     (received,) = collector.of_name("receive source")
     (put,) = collector.of_name("send goal")
@@ -130,11 +130,11 @@ async def test_what_a_refused_commit_would_have_settled_is_still_out(
         await store.put(source, b"one", b"two")
         asker = await store.asker(source)
         one, two = [(await asker.take(source, 1))[0] for _ in range(2)]
-        out = Part(goal, [], [records.encode(body) for body in (b"a", b"b")], "test")
+        out = CommitPart(goal, [], [records.encode(body) for body in (b"a", b"b")], "test")
         with pytest.raises(QueueFull):
-            await asker.commit("once", [Part(source, [one, two], [], ""), out])
+            await asker.commit("once", [CommitPart(source, [one, two], [], ""), out])
         await asker.release([one])
-        await asker.commit("again", [Part(source, [two], [], "")])
+        await asker.commit("again", [CommitPart(source, [two], [], "")])
     (returned, settled), (released,) = (
         collector.of_name("receive source"),
         collector.of_name("release source"),

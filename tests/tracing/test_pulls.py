@@ -18,7 +18,7 @@ KEEP_MS = 60_000
 
 async def pulled(store: TracedStore, queue: Queue, request: bytes) -> Delivery:
     told: list[object] = []
-    pipe = store.domain(queue.domain).pipe
+    pipe = store.open_domain(queue.domain).pipe
     await pipe.ready()
     pipe.idempotent.pull(Source(store.client()), request, queue, 1 << 20, KEEP_MS, told.append)
     answer = (await until(lambda: told))[0]
@@ -32,7 +32,7 @@ async def test_nothing_is_kept_of_what_has_ended(server: Server, collector: Coll
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("orders")
         await store.put(queue, b"one", b"two", b"three")
-        pipe = store.domain(queue.domain).pipe
+        pipe = store.open_domain(queue.domain).pipe
         out = [await pulled(store, queue, request) for request in requests]
         await (await store.asker(queue)).release(out[:1])
         told: list[object] = []

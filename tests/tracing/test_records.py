@@ -7,7 +7,7 @@ import pytest
 
 from services.store import Queue
 from services.store.model import records
-from services.store.model.operations import Part
+from services.store.model.operations import CommitPart
 from services.store.model.trace_context import KEY, fresh, hop, of_record, parse
 from tests.servers import Client, Server
 from tests.tracing.collector import Collector
@@ -87,12 +87,15 @@ async def test_what_fits_untraced_fits_traced(server: Server, collector: Collect
         await store.put(alone, bytes(size))
         asker = await store.asker(together)
         halves = [records.encode(bytes(size // 2)), records.encode(bytes(size - size // 2))]
-        await asker.commit("t", [Part(together, [], [half], "test") for half in halves])
-        tracing = store.look_at("main").tracing
+        await asker.commit("t", [CommitPart(together, [], [half], "test") for half in halves])
+        tracing = store.get_domain("main").tracing
         assert tracing is not None
         (_, copy), *_ = tracing.send([(copied, record)], store.client(), "test")[0]
-        assert store.hops is not None
-        for queue, made in ((copied, copy), (came, store.hops.arrived(came, record, hop("ring", b"7")))):
+        assert store.trace_propagation is not None
+        for queue, made in (
+            (copied, copy),
+            (came, store.trace_propagation.arrived(came, record, hop("ring", b"7"))),
+        ):
             assert await (await store.asker(queue)).publish(queue, [made], "test") == []
             assert (made == record) is (size > MOST - ATTRIBUTE)
         for queue, bodies in ((alone, 1), (together, 2), (copied, 1), (came, 1)):

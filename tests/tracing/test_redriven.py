@@ -17,7 +17,7 @@ async def dead(store: TracedStore, number: int) -> tuple[DeadLetters, list[str]]
     asker = await store.asker(queue)
     while got := await asker.take(queue, 1000):
         await asker.reject(got, "refused")
-    letters = DeadLetters(store.look_at(queue.domain), queue)
+    letters = DeadLetters(store.get_domain(queue.domain), queue)
     return letters, [letter.id async for letter in letters.matching()]
 
 
@@ -41,6 +41,6 @@ async def test_a_process_of_before_is_answered_as_ever(server: Server, collector
     async with traced_store(server.url, collector.endpoint) as store:
         _, ids = await dead(store, 2)
         queue = await store.catalogue.find("orders")
-        domain = store.look_at(queue.domain)
+        domain = store.get_domain(queue.domain)
         keys = [*queue.keys, *queue.keys]
         assert await domain.function("redrive", keys, domain.keys.wake_channel, *ids) == [2, 0, b""]

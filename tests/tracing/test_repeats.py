@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from services.store import Part
+from services.store import CommitPart
 from services.store.model import records
 from services.store.model.trace_context import of_record
 from tests.live import until
@@ -27,7 +27,7 @@ async def lost_once(proxy: Proxy, asked: asyncio.Future[T]) -> T:
 
 async def in_queue(store: TracedStore) -> list[bytes]:
     queue = await store.catalogue.find("q")
-    found = await store.look_at(queue.domain).peek(queue, 1000)
+    found = await store.get_domain(queue.domain).peek(queue, 1000)
     return [record for delivery in found for record in delivery.records()]
 
 
@@ -58,7 +58,7 @@ async def test_a_commit_ends_and_begins_once(server: Server, collector: Collecto
         await store.put(queue, b"in")
         asker = await store.asker(queue)
         got = await asker.take(queue, 1)
-        parts = [Part(queue, got, [records.encode(b"out")], "test")]
+        parts = [CommitPart(queue, got, [records.encode(b"out")], "test")]
         proxy.lose_replies_to = b"ps1_work"
         await lost_once(proxy, asyncio.ensure_future(asker.commit("once", parts)))
         (record,) = await in_queue(store)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.store import OURSELVES, Queue, Source
+from services.store import INTERNAL_CLIENT, Queue, Source
 from services.store.model import records
 from services.store.model.operations import Refusals
 from services.store.model.trace_context import KEY, Context, fresh
@@ -48,10 +48,10 @@ def run_of(drawn: list[tuple[bytes, bool]], *, traced: bool) -> list[bytes]:
 
 
 async def put(store: TracedStore, queue: Queue, run: list[bytes], *, in_order: bool) -> list[tuple[int, str]]:
-    pipe = store.domain(queue.domain).pipe
+    pipe = store.open_domain(queue.domain).pipe
     await pipe.ready()
     told: list[Any] = []
-    pipe.messages.publish(Source(OURSELVES), queue, run, "test", told.append, in_order=in_order)
+    pipe.messages.publish(Source(INTERNAL_CLIENT), queue, run, "test", told.append, in_order=in_order)
     answer: Refusals = (await until(lambda: told))[0]
     assert isinstance(answer, list), answer
     return [(index, why.reason) for index, why in answer]

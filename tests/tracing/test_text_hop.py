@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.store import DeadLetters
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import until
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import Neighbour, hold_the_same, linked, send_all
@@ -54,9 +54,9 @@ async def test_a_copy_at_the_other_end(pair: tuple[LiveEdge, LiveEdge], collecto
     queue = await two.declare("orders", **ORDERS)
     await send_all(await one.client(), b"order.new", [b"a pump"])
     await hold_the_same(one, two)
-    pipe = two.service.store.domain(queue.domain).pipe
-    asker = Asker(pipe)
-    await asker.settle(await until(lambda: asker.take(queue, 1)))
+    pipe = two.service.store.open_domain(queue.domain).pipe
+    async_client = AsyncClient(pipe)
+    await async_client.settle(await until(lambda: async_client.take(queue, 1)))
     forwarded, copied, got = await collector.has("forward log", "send orders", "receive orders")
     assert forwarded.trace_id == copied.trace_id == got.trace_id
     assert (forwarded.parent_id, copied.parent_id, got.parent_id) == (
@@ -72,8 +72,8 @@ async def test_a_copy_here(pair: tuple[LiveEdge, LiveEdge], collector: Collector
     one, _ = pair
     queue = await one.declare("orders", **ORDERS)
     await send_all(await one.client(), b"order.new", [b"a pump"])
-    asker = Asker(one.service.store.domain(queue.domain).pipe)
-    await asker.settle(await until(lambda: asker.take(queue, 1)))
+    async_client = AsyncClient(one.service.store.open_domain(queue.domain).pipe)
+    await async_client.settle(await until(lambda: async_client.take(queue, 1)))
     sent, copied, got = await collector.has("send log", "send orders", "receive orders")
     assert sent.trace_id == copied.trace_id == got.trace_id
     assert (sent.parent_id, copied.parent_id) == ("", sent.span_id)
@@ -131,6 +131,6 @@ async def test_a_copy_is_told_as_what_became_of_it(begin: Begin, collector: Coll
     (buried,) = await collector.has("bury orders")
     assert buried.attributes["penstock.reason"] == "rejected_full"
     assert len(collector.of_name("send orders")) == len(collector.of_name("bury orders")) == 1
-    letters = DeadLetters(edge.tools.look_at(queue.domain), queue)
+    letters = DeadLetters(edge.tools.get_domain(queue.domain), queue)
     (letter,) = [letter async for letter in letters.matching()]
     assert letter.attributes["traceparent"] == f"00-{buried.trace_id}-{buried.span_id}-01"

@@ -104,7 +104,7 @@ class Redriving:
         """
         source = await self._source(before)
         target = await self._queue("target", self._spec.target) if self._spec.target else source
-        letters = DeadLetters(self._store.look_at(source.domain), source)
+        letters = DeadLetters(self._store.get_domain(source.domain), source)
         letters.check_target(target)  # also where nothing moves
         progress = before or await self._begin(source, letters)
         await self._tell(progress)
@@ -118,7 +118,7 @@ class Redriving:
     async def forget(self) -> None:
         """The end was told, or nobody is left to be told: the store need not count any more. Raises StoreError."""
         source = await self._store.catalogue.find(self._spec.source)
-        await DeadLetters(self._store.look_at(source.domain), source).forget_run(self._run)
+        await DeadLetters(self._store.get_domain(source.domain), source).forget_run(self._run)
 
     async def _source(self, progress: Progress | None) -> Queue:
         source = await self._queue("source", self._spec.source)

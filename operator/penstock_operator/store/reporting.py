@@ -10,17 +10,19 @@ from penstock_operator.store.stranded import Stranded
 from services.store import Store
 from services.store.redis import memory_of
 from services.store.report import keep_reading
-from services.store.upkeep import LOOK_S, copies_lost, keep_looking, standings
+from services.store.upkeep import POLL_INTERVAL_S, copies_lost, poll_store, read_store_stats
 
 
 async def keep_telling(store: Store, metrics: Metrics, sweep_s: float) -> None:
     """Until it is cancelled. sweep_s: how often at least."""
-    often = min(LOOK_S, sweep_s)
+    often = min(POLL_INTERVAL_S, sweep_s)
     async with asyncio.TaskGroup() as group:
         group.create_task(Stranded(store, metrics, sweep_s).run())
         group.create_task(keep_reading(store.registry, metrics.report.tell, sweep_s))
         group.create_task(
-            keep_looking(partial(standings, store.registry, store.listing), metrics.queue_states.tell, often)
+            poll_store(
+                partial(read_store_stats, store.registry, store.listing), metrics.queue_states.tell, often
+            )
         )
-        group.create_task(keep_looking(partial(copies_lost, store.domains), metrics.log_losses.tell, often))
-        group.create_task(keep_looking(partial(memory_of, store.connector), metrics.store_memory.tell, often))
+        group.create_task(poll_store(partial(copies_lost, store.domains), metrics.log_losses.tell, often))
+        group.create_task(poll_store(partial(memory_of, store.connector), metrics.store_memory.tell, often))

@@ -133,7 +133,7 @@ class StoreWatch:
 
     async def _lost_domains(self) -> frozenset[str]:
         ready = await self._store.registry.domains()
-        return frozenset([name for name in ready if await self._store.look_at(name).epoch() == ""])
+        return frozenset([name for name in ready if await self._store.get_domain(name).epoch() == ""])
 
     async def _set_up(self) -> None:
         """Functions of this version, a dataset if there is none, and what the store can promise now."""

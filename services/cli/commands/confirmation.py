@@ -11,7 +11,7 @@ from services.cli.terminal.exits import Exit, Failure
 from services.cli.terminal.message import origin
 from services.cli.terminal.output import Output
 from services.store import DeadLetters, Queue, Store, StoreError, StoreUnavailable
-from services.store.deadletters import Ending, Fate, Watch
+from services.store.deadletters import DeliveryResult, DeliveryStatus, DeliveryTracker
 from services.store.model import DatasetLost, NotInitialised, Protocol, QueuePaused, QueueUnknown
 
 CARRIER = "rqp-"  # how sessions of the edges begin that carry messages away
@@ -43,7 +43,7 @@ class Confirmation:
         self._store = store
         self._output = output
         self._queue = queue
-        self._watch = Watch(store.domain(queue.domain), queue)
+        self._watch = DeliveryTracker(store.open_domain(queue.domain), queue)
         self._wanted = "confirmed" if is_certain else "sent"
         self._trouble = Trouble()
         self._errors: int | None = None  # that the sending agent had reported before
@@ -65,9 +65,9 @@ class Confirmation:
             await self._close()
         if fate is None:
             raise self._overdue(timeout_s or 0.0)
-        if fate.ending is Ending.DEAD:
+        if fate.status is DeliveryStatus.DEAD:
             raise await self._dead(fate)
-        if fate.ending is Ending.EMPTIED:
+        if fate.status is DeliveryStatus.EMPTIED:
             text = f"{self._queue.name} was emptied, and the message is gone for good"
             raise self._failed("emptied", "emptied", text)
         if not fate.session.startswith(CARRIER):
@@ -79,7 +79,7 @@ class Confirmation:
 
     # until it has a fate
 
-    async def _fate(self, timeout_s: float | None) -> Fate | None:
+    async def _fate(self, timeout_s: float | None) -> DeliveryResult | None:
         """None: it had none in time."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -87,7 +87,7 @@ class Confirmation:
         except TimeoutError:
             return await self._last_look()
 
-    async def _ended(self) -> Fate:
+    async def _ended(self) -> DeliveryResult:
         now = asyncio.get_running_loop().time
         pause_s, news_at = SHORTEST_S, now() + NEWS_S
         with suppress(StoreError):
@@ -100,7 +100,7 @@ class Confirmation:
             pause_s = min(2 * pause_s, LONGEST_S)
         return fate
 
-    async def _last_look(self) -> Fate | None:
+    async def _last_look(self) -> DeliveryResult | None:
         """It may have ended at the last moment; if not, this is why. A store that is silent is not waited for."""
         try:
             async with asyncio.timeout(LAST_S):
@@ -119,10 +119,10 @@ class Confirmation:
                 async with asyncio.timeout(LAST_S):
                     await self._watch.close()
 
-    async def _look(self) -> Fate | None:
+    async def _look(self) -> DeliveryResult | None:
         """Raises StoreError, but not for a store that may be on its way back: the message is in it."""
         try:
-            fate = await self._watch.look()
+            fate = await self._watch.poll()
         except (DatasetLost, NotInitialised):
             raise
         except StoreUnavailable as error:
@@ -131,7 +131,7 @@ class Confirmation:
             return None
         if isinstance(self._trouble, _Away):
             self._trouble = Trouble()
-        return fate if fate.ending is not Ending.WAITS else None
+        return fate if fate.status is not DeliveryStatus.WAITS else None
 
     async def _look_why(self) -> None:
         with suppress(StoreUnavailable):
@@ -213,15 +213,13 @@ class Confirmation:
         text = f"{trouble.text}: the message waits in {self._queue.name} and will still be sent"
         return self._failed("waits", trouble.label, text, Exit.UNKNOWN)
 
-    async def _dead(self, fate: Fate) -> Failure:
-        letters = DeadLetters(self._store.look_at(self._queue.domain), self._queue)
+    async def _dead(self, fate: DeliveryResult) -> Failure:
+        letters = DeadLetters(self._store.get_domain(self._queue.domain), self._queue)
         error = ""
         with suppress(StoreError):  # what is known already is told without it
-            letter = await letters.find(fate.letter)
+            letter = await letters.find(fate.dead_letter_id)
             error = f": {letter.error}" if letter is not None and letter.error else ""
-        text = (
-            f"it is among the dead letters of {self._queue.name}, not in it any more ({fate.letter}){error}"
-        )
+        text = f"it is among the dead letters of {self._queue.name}, not in it any more ({fate.dead_letter_id}){error}"
         return self._failed("dead", fate.reason, text)
 
 

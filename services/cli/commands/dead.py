@@ -35,7 +35,7 @@ dead.add_command(import_)
 
 async def _letters(store: Store, name: str) -> tuple[Queue, DeadLetters]:
     queue = await store.catalogue.find(name)
-    return queue, DeadLetters(store.look_at(queue.domain), queue)
+    return queue, DeadLetters(store.get_domain(queue.domain), queue)
 
 
 # Looking -----------------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from services.cli.terminal.exits import failure_of, usage
 from services.cli.terminal.output import Output
 from services.cli.terminal.text import count, printable
 from services.store import Store, StoreError
-from services.store.deadletters import Emptied, Emptying, ready
+from services.store.deadletters import PurgeProgress, QueuePurge, preview_purge
 
-NONE = Emptied(0, 0, is_done=False)
+NONE = PurgeProgress(0, 0, is_done=False)
 
 
 @click.command()
@@ -31,8 +31,8 @@ async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: boo
     has to be typed in.
     """
     queue, _ = await store.catalogue.find_leniently(name)
-    domain = store.look_at(queue.domain)
-    counted = await ready(domain, queue)
+    domain = store.get_domain(queue.domain)
+    counted = await preview_purge(domain, queue)
     number, held = counted.messages, counted.in_flight
     if dry_run:
         output.line(f"{count(number, 'message')} would be removed; {held:,} in flight would stay")
@@ -43,7 +43,7 @@ async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: boo
     if not yes and not output.ask(f"{what} will be gone for good. Type the queue's name:", name):
         raise usage(f"{what} would be gone for good: say --yes, or type the queue's name at a terminal")
     done = NONE
-    run = Emptying(domain, queue, f"cli.{secrets.token_hex(8)}", counted.until)
+    run = QueuePurge(domain, queue, f"cli.{secrets.token_hex(8)}", counted.until)
     try:
         with output.progress("removed", number) as advance:
             async for step in run.steps():
@@ -64,5 +64,5 @@ async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: boo
         output.record({"queue": name, "removed": done.messages, "bytes": done.octets})
 
 
-def _told(done: Emptied, name: str) -> str:
+def _told(done: PurgeProgress, name: str) -> str:
     return f"removed {count(done.messages, 'message')} of {printable(name)}"

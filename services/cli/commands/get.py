@@ -18,7 +18,7 @@ from services.cli.terminal.streams import sync, write_all
 from services.cli.terminal.text import age, preview
 from services.store import Delivery, Queue, Store, StoreError
 from services.store.model import records as record
-from services.store.pipeline import Asker
+from services.store.pipeline import AsyncClient
 from services.store.processes import Wake
 
 PAGE = 1000  # messages taken, written and settled together
@@ -30,7 +30,7 @@ class Getting:
     """One `get` under way. `held`: written or not, but still leased."""
 
     queue: Queue
-    asker: Asker
+    client: AsyncClient
     wanted: int
     keeps: bool  # --no-ack
     show: Show
@@ -39,7 +39,7 @@ class Getting:
 
     async def step(self, advance: Advance) -> bool:
         """Takes, writes, settles; False if the queue had nothing."""
-        taken = await self.asker.take(self.queue, min(self.wanted - self.got, PAGE))
+        taken = await self.client.take(self.queue, min(self.wanted - self.got, PAGE))
         self.held += taken
         for delivery in taken:
             await write_all(sys.stdout.fileno(), self.show(delivery))
@@ -50,14 +50,14 @@ class Getting:
         if not self.keeps:
             written, self.held = self._leased(), []
             if written:
-                await self.asker.settle(written)
+                await self.client.settle(written)
         return bool(taken)
 
     async def give_back(self) -> None:
         """If that fails, they go back when our session is found dead."""
         if leased := self._leased():
             with suppress(StoreError):
-                await self.asker.release(leased)
+                await self.client.release(leased)
 
     def _leased(self) -> list[Delivery]:
         """Those of a queue that delivers at most once are settled already."""
@@ -120,7 +120,7 @@ async def _get(store: Store, getting: Getting, wait_s: float, advance: Advance) 
 async def peek(store: Store, output: Output, queue: str, number: int, raw: bool) -> None:
     """Show the next messages, taking none."""
     found = await store.catalogue.find(queue)
-    deliveries = await store.look_at(found.domain).peek(found, number)
+    deliveries = await store.get_domain(found.domain).peek(found, number)
     if raw or output.as_json:
         show = json_lines if output.as_json else body_writer(number + 1, False)
         for delivery in deliveries:

@@ -18,7 +18,17 @@ from services.cli.terminal.message import asker_of, origin
 from services.cli.terminal.output import Output
 from services.cli.terminal.streams import open_input, read_chunks, sync, write_all
 from services.cli.terminal.text import count
-from services.store import OURSELVES, DeadLetter, DeadLetters, Filter, Pipe, Queue, Source, Store, StoreError
+from services.store import (
+    INTERNAL_CLIENT,
+    DeadLetter,
+    DeadLetters,
+    Filter,
+    Pipe,
+    Queue,
+    Source,
+    Store,
+    StoreError,
+)
 from services.store.deadletters import PAGE, PAGE_OCTETS
 from services.store.model import OutcomeUnknown
 from services.store.model import records as record
@@ -78,7 +88,7 @@ async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: 
     if sys.stdout.isatty():
         raise usage("this is not for a terminal: send it into a file, as in `> dead.bin`")
     found = await store.catalogue.find(queue)
-    letters = DeadLetters(store.look_at(found.domain), found)
+    letters = DeadLetters(store.get_domain(found.domain), found)
     number, last = 0, ""
     missing = set(ids)
     with output.progress("exported", None) as advance:
@@ -129,7 +139,7 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
     await asker_of(store, found)
     before = await store.listing.stats(found)
     reader = one.reader(record.MAX_LENGTH, skip)
-    incoming = Incoming(store.domain(found.domain).pipe, found, reader)
+    incoming = Incoming(store.open_domain(found.domain).pipe, found, reader)
     fd = open_input(file)
     try:
         with output.progress("imported", None) as advance:
@@ -236,7 +246,7 @@ class Incoming:
         self.perhaps = max([certain, *may_be]) - certain
 
     def _buried(self, letters: Iterable[Letter]) -> list[asyncio.Future[Any]]:
-        source, answers = Source(OURSELVES), []
+        source, answers = Source(INTERNAL_CLIENT), []
         for letter in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             encoded = record.encode(letter.body)

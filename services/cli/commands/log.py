@@ -99,7 +99,7 @@ def _table(output: Output, columns: tuple[str, ...], rows: list[list[str]]) -> N
 
 async def _look(store: Store) -> Look:
     """Raises Failure where there is no log."""
-    source = Log(store.look_at(LOG_DOMAIN), LogSpec())  # what it keeps is read, not said
+    source = Log(store.get_domain(LOG_DOMAIN), LogSpec())  # what it keeps is read, not said
     figures = await source.figures()
     if "level" not in figures:
         await store.registry.epoch()  # a store that is not set up is another matter

@@ -14,10 +14,10 @@ from services.cli.terminal.exits import Exit, Failure, failure_of, usage
 from services.cli.terminal.message import asker_of, origin
 from services.cli.terminal.output import Output
 from services.cli.terminal.text import count
-from services.store import Part, Queue, Store, StoreError
+from services.store import CommitPart, Queue, Store, StoreError
 from services.store.model import CERTAIN, parse_certain, trace_context
 from services.store.model import records as record
-from services.store.pipeline import Asker
+from services.store.pipeline import AsyncClient
 
 RUN_MESSAGES = 1000  # in one request
 RUN_BYTES = 1 << 20
@@ -43,12 +43,12 @@ async def put(store: Store, output: Output, queue: str, **given: Any) -> None:
     found = await store.catalogue.find(queue)
     source = given_bodies(given["body"], given["file"], _separator(given["lines"], given["null"]))
     encoded = _encoded(source, _attributes(given["attr"], found))
-    asker, batch = await asker_of(store, found), given["batch_id"]
+    client, batch = await asker_of(store, found), given["batch_id"]
     if batch is None:
-        stored = await _put(asker, output, found, encoded)
+        stored = await _put(client, output, found, encoded)
         output.line(f"stored {count(stored, 'message')} in {found.name}")
     else:
-        stored = await _put_batch(asker, found, encoded, batch)
+        stored = await _put_batch(client, found, encoded, batch)
         output.line(f"stored in {found.name}, now or before: batch {batch}, {count(stored, 'message')}")
     if output.as_json:
         output.record({"queue": found.name, "stored": stored, "refused": 0})
@@ -94,13 +94,13 @@ async def _encoded(
         yield run
 
 
-async def _put(asker: Asker, output: Output, queue: Queue, runs: AsyncIterator[list[bytes]]) -> int:
+async def _put(client: AsyncClient, output: Output, queue: Queue, runs: AsyncIterator[list[bytes]]) -> int:
     stored = offered = 0
     try:
         with output.progress("messages", None) as advance:
             async for run in runs:
                 offered += len(run)
-                refused = await asker.publish(queue, run, origin())
+                refused = await client.publish(queue, run, origin())
                 stored += len(run) - len(refused)
                 if refused:
                     raise refused[0][1]
@@ -121,7 +121,9 @@ def _stopped(output: Output, queue: Queue, failure: Failure, stored: int, refuse
     return failure.half_way(stored, text)
 
 
-async def _put_batch(asker: Asker, queue: Queue, runs: AsyncIterator[list[bytes]], identifier: str) -> int:
+async def _put_batch(
+    client: AsyncClient, queue: Queue, runs: AsyncIterator[list[bytes]], identifier: str
+) -> int:
     batch: list[bytes] = []
     size = 0
     async for run in runs:
@@ -136,5 +138,7 @@ async def _put_batch(asker: Asker, queue: Queue, runs: AsyncIterator[list[bytes]
         # this batch repeated from another one under the same id, which nobody would miss. Whoever repeats it may be in
         # another trace by now.
         digest = hashlib.sha256(b"".join(map(trace_context.without, batch))).hexdigest()
-        await asker.commit(f"cli:{queue.qid}:{identifier}", [Part(queue, [], batch, origin())], digest=digest)
+        await client.commit(
+            f"cli:{queue.qid}:{identifier}", [CommitPart(queue, [], batch, origin())], digest=digest
+        )
     return len(batch)

@@ -17,7 +17,7 @@ from services.cli.terminal.exits import Exit, Failure, failure_of
 from services.cli.terminal.output import Output
 from services.cli.terminal.text import age, count
 from services.store import Queue, Store
-from services.store.catalogue import Looked
+from services.store.catalogue import BulkStatsResult
 from services.store.model import (
     Listed,
     QueueNotEmpty,
@@ -113,7 +113,7 @@ async def list_(store: Store, output: Output, pattern: str) -> None:
     looked = await store.listing.stats_of(found)
     domains = {one.name: one.domain for one in found}
     away: dict[str, list[str]] = {}  # domains that cannot be reached, and their queues that are listed
-    for name, error in looked.unread.items():
+    for name, error in looked.errors.items():
         if isinstance(error, StoreFault):  # it is damaged, and hides no other
             unreadable[name] = f"queue {name!r}: {error}"
         else:
@@ -126,25 +126,25 @@ async def list_(store: Store, output: Output, pattern: str) -> None:
     listed = [
         one
         for one in sorted(found, key=lambda one: one.name)
-        if one.name in looked.told or one.name in away.get(one.domain, ())
+        if one.name in looked.stats or one.name in away.get(one.domain, ())
     ]
     if output.as_json:
         for one in listed:
             output.record({**_description(one), **_stats(one, looked)})
     else:
-        output.table(COLUMNS, [_row(one, looked.told.get(one.name)) for one in listed])
+        output.table(COLUMNS, [_row(one, looked.stats.get(one.name)) for one in listed])
     if away:
         raise _unreachable(away, looked)
 
 
-def _stats(queue: Queue, looked: Looked) -> dict[str, Any]:
-    stats = looked.told.get(queue.name)
-    return {"unreachable": str(looked.unread[queue.name])} if stats is None else {"stats": stats}
+def _stats(queue: Queue, looked: BulkStatsResult) -> dict[str, Any]:
+    stats = looked.stats.get(queue.name)
+    return {"unreachable": str(looked.errors[queue.name])} if stats is None else {"stats": stats}
 
 
-def _unreachable(away: Mapping[str, list[str]], looked: Looked) -> Failure:
+def _unreachable(away: Mapping[str, list[str]], looked: BulkStatsResult) -> Failure:
     """Return the failure of a list without the figures of some domains: of the first error, one line a domain."""
-    errors = {domain: looked.unread[names[0]] for domain, names in away.items()}
+    errors = {domain: looked.errors[names[0]] for domain, names in away.items()}
     lines = [
         f"{count(len(away[domain]), 'queue')} of domain {domain!r} cannot be reached: {error}"
         for domain, error in sorted(errors.items())

@@ -13,7 +13,7 @@ from services.cli.terminal.output import Output
 from services.cli.terminal.text import legible
 from services.store import Delivery, Queue, Store
 from services.store.model import records as record
-from services.store.pipeline import Asker
+from services.store.pipeline import AsyncClient
 
 Show = Callable[[Delivery], bytes]
 
@@ -23,11 +23,11 @@ def origin() -> str:
     return f"cli {getpass.getuser()}@{socket.gethostname()}"
 
 
-async def asker_of(store: Store, queue: Queue) -> Asker:
+async def asker_of(store: Store, queue: Queue) -> AsyncClient:
     """Raises StoreUnavailable where no session can be opened."""
-    pipe = store.domain(queue.domain).pipe
+    pipe = store.open_domain(queue.domain).pipe
     await pipe.ready()
-    return Asker(pipe)
+    return AsyncClient(pipe)
 
 
 def body_writer(wanted: int, null: bool) -> Show:

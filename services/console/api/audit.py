@@ -11,7 +11,7 @@ from services.console.contract.moments import Moment, moment
 from services.console.contract.problems import Problem
 from services.console.core.route import Answer, Call
 from services.console.queries.paging import Paged
-from services.store.catalogue import AuditFilter, Line, is_place
+from services.store.catalogue import AuditFilter, AuditLine, is_place
 
 LIST = "audit"
 LONGEST = 255  # characters of what a filter compares
@@ -44,7 +44,7 @@ async def list_(call: Call) -> Answer:
     return Answer({"items": [_told(line) for line in page.lines], "next": more})
 
 
-def _told(line: Line) -> dict[str, Any]:
+def _told(line: AuditLine) -> dict[str, Any]:
     entry = line.entry
     return {
         "at": moment(line.at_ms),

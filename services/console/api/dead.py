@@ -24,7 +24,7 @@ from services.console.jobs.job import Job, Kind
 from services.console.queries.paging import Paged
 from services.console.queries.selection import MOST_REASONS, Conditions, Reason, count
 from services.store import DeadLetter, DeadLetters, Filter, Queue, StoreError, StoreUnavailable
-from services.store.deadletters import PAGE, WHOLE, Looked
+from services.store.deadletters import PAGE, WHOLE, ScanStep
 from services.store.model import OutcomeUnknown, QueueUnknown, is_id
 
 LIST = "dead"
@@ -47,7 +47,7 @@ async def list_(call: Call) -> Answer:
     queue, letters, _ = await call.console.letters(call.path["name"])
     wanted = call.query.wanted()
     after = _place(call.query.cursor, queue) if call.query.cursor else ""
-    now_ms = await call.console.store.look_at(queue.domain).link.now_ms()
+    now_ms = await call.console.store.get_domain(queue.domain).link.now_ms()
     async with _turn(call.console.room, call.query):
         found = await _page(letters, wanted, after, call.query, now_ms)
         call.share.take_encoded(sum(len(letter.body) for letter in found.letters))
@@ -73,21 +73,21 @@ def _place(cursor: str, queue: Queue) -> str:
     return after
 
 
-async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQuery, now_ms: int) -> Looked:
+async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQuery, now_ms: int) -> ScanStep:
     """In steps that the store does not feel, as many as there is time, and room, for."""
     page: list[DeadLetter] = []
     octets = 0
     end = time.monotonic() + LOOK_S
     while True:
         most = min(query.limit - len(page), PAGE)
-        looked = await letters.look(after, wanted, now_ms, most, query.octets, LOOK_S)
+        looked = await letters.scan(after, wanted, now_ms, most, query.octets, LOOK_S)
         some = [_cut(each, query.octets) for each in looked.letters]
         page += some
         octets += sum(len(each.body) for each in some)
         after = looked.last or after
         is_full = len(page) == query.limit or octets >= READ_OCTETS
         if looked.is_last or is_full or time.monotonic() > end:
-            return Looked(page, after, looked.is_last)
+            return ScanStep(page, after, looked.is_last)
 
 
 def _cut(letter: DeadLetter, octets: int) -> DeadLetter:
@@ -195,7 +195,7 @@ async def _begin(
 
 async def _counted(call: Call, letters: DeadLetters, queue: Queue, wanted: Filter) -> dict[str, Any]:
     """How many are meant, and until when they died: said again, that is who is moved, whatever dies meanwhile."""
-    domain = call.console.store.look_at(queue.domain)  # whose clock says when somebody died
+    domain = call.console.store.get_domain(queue.domain)  # whose clock says when somebody died
     latest_ms = await domain.link.now_ms() - 1  # in this millisecond some may still die
     until_ms = min(call.body.until or latest_ms, latest_ms)
     # of all there are it may tell more than are moved, never fewer

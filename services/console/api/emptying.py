@@ -11,7 +11,7 @@ from services.console.contract.shape import Shape
 from services.console.core.route import Answer, Call
 from services.console.jobs.job import Job, Kind
 from services.store import Filter, Queue
-from services.store.deadletters import Ready, ready
+from services.store.deadletters import PurgePreview, preview_purge
 
 COUNTED = r"[0-9a-z]{1,40} [0-9]{1,20}-[0-9]{1,20} [0-9]{1,15}"  # of which queue, until where, how many
 Until = Annotated[str, Field(pattern=f"^({COUNTED})?$", max_length=100)]
@@ -30,7 +30,7 @@ async def purge(call: Call) -> Answer:
     etag = await console.etag(queue, unreadable)
     if not call.body.dry_run:
         must_match(call.headers, etag)
-    found = await ready(console.store.look_at(queue.domain), queue)
+    found = await preview_purge(console.store.get_domain(queue.domain), queue)
     meant = _meant(call.body.until, queue, found, etag) if call.body.until else found
     if call.body.dry_run:
         call.detail["dryRun"] = True
@@ -44,9 +44,9 @@ async def purge(call: Call) -> Answer:
     return Answer(job.told(), 202, {"Location": f"/api/v1/jobs/{job.id}"})
 
 
-def _meant(until: str, queue: Queue, found: Ready, etag: str) -> Ready:
+def _meant(until: str, queue: Queue, found: PurgePreview, etag: str) -> PurgePreview:
     """What was counted, as far as it may still be there. Raises Problem where another queue has the name by now."""
     qid, place, messages = until.split(" ")
     if qid != queue.qid:
         raise differs(etag)
-    return Ready(place, min(found.messages, int(messages)), found.in_flight)
+    return PurgePreview(place, min(found.messages, int(messages)), found.in_flight)

@@ -18,7 +18,7 @@ from services.console.http.bodies import aside
 from services.console.queries.paging import CursorOf
 from services.store import Delivery, Queue
 from services.store.model import records, trace_context
-from services.store.pipeline import Asker
+from services.store.pipeline import AsyncClient
 
 LONGEST_BODY = records.MAX_LENGTH  # octets
 LONGEST_REQUEST = 4 * LONGEST_BODY // 3 + (1 << 20)  # as base64, with its attributes
@@ -82,8 +82,8 @@ async def put(call: Call) -> Answer:
         raise Problem(422, "invalid", f"an attribute is no number of 64 bits: {error}") from None
     except ValueError as error:
         raise Problem(413, "too_large", str(error)) from None
-    asker: Asker = await console.asker(queue)
-    refused = await asker.publish(queue, [record], f"console {call.who.who}@{call.who.address}")
+    client: AsyncClient = await console.client(queue)
+    refused = await client.publish(queue, [record], f"console {call.who.who}@{call.who.address}")
     if refused:
         raise refused[0][1]
     call.detail["octets"] = len(record)
@@ -93,7 +93,7 @@ async def put(call: Call) -> Answer:
 def _context(call: Call) -> dict[str, str]:
     """Of the request's trace, where the console is traced: else the message would carry what nobody here follows."""
     header = call.headers.get(trace_context.KEY, "")
-    if call.console.store.hops is None or trace_context.parse(header) is None:
+    if call.console.store.trace_propagation is None or trace_context.parse(header) is None:
         return {}
     return {trace_context.KEY: header}
 
@@ -105,7 +105,7 @@ async def peek(call: Call) -> Answer:
     behind = _position(query.cursor, queue)
     now_ms = await store.now_ms()
     async with call.console.room.finding:
-        deliveries = await store.look_at(queue.domain).peek(queue, query.limit, READ_OCTETS, behind)
+        deliveries = await store.get_domain(queue.domain).peek(queue, query.limit, READ_OCTETS, behind)
         found = [it for each in deliveries for it in _records(each)][: query.limit]
         call.share.take_encoded(sum(len(content.body[: query.octets]) for _, _, content in found))
         items = [_told(*each, now_ms, query.octets) for each in found]

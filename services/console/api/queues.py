@@ -19,7 +19,14 @@ from services.console.history.followed import MOST_MINUTES
 from services.console.live.rows import RATES, Row, detail_of, rates_of, taken_at
 from services.console.queries.paging import Paged, page_of
 from services.store import Queue, QueueSpec
-from services.store.model import QueueChanged, QueueExists, QueueUnknown, check_name, decided, parse_leniently
+from services.store.model import (
+    QueueChanged,
+    QueueExists,
+    QueueUnknown,
+    check_name,
+    parse_leniently,
+    unknown_after_commit,
+)
 
 OWNER = "console"
 LIST, RESERVED = "queues", "reservations"
@@ -172,7 +179,7 @@ async def put(call: Call) -> Answer:
 
 async def _told_of_change(call: Call, name: str, status: int) -> Answer:
     """Raises OutcomeUnknown: it was made, whatever keeps us from telling of it."""
-    with decided(QueueUnknown):
+    with unknown_after_commit(QueueUnknown):
         return await _told(call, await call.console.store.catalogue.find(name), status)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from services.console.access.identity import Caller
 from services.console.audit.detail import written
 from services.store import StoreError
-from services.store.catalogue import MOST_OCTETS, AuditLog, Entry
+from services.store.catalogue import MOST_OCTETS, AuditEntry, AuditLog
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Audit:
         """
         self.log(who, action, target, outcome, detail)
         text = written(detail, MOST_OCTETS) if detail else ""
-        entry = Entry(who.who, who.role or "", who.address, action, target, outcome, text, who.auth)
+        entry = AuditEntry(who.who, who.role or "", who.address, action, target, outcome, text, who.auth)
         try:
             async with asyncio.timeout(WRITE_S):
                 await self.kept.append(entry, minor=minor)

@@ -17,7 +17,7 @@ from services.console.settings import ConsoleSettings
 from services.kit.config import GlobalSettings
 from services.store import DeadLetters, Queue, Store
 from services.store.model import QueueUnknown
-from services.store.pipeline import Asker
+from services.store.pipeline import AsyncClient
 
 SHOWN_JOBS = 50  # of the live view; more where more are under way
 
@@ -39,7 +39,7 @@ class Console:
     async def letters(self, name: str) -> tuple[Queue, DeadLetters, str]:
         """Also of a queue whose document cannot be read, and why not, or ''. Raises QueueUnknown."""
         queue, unreadable = await self.store.catalogue.find_leniently(name)
-        return queue, DeadLetters(self.store.look_at(queue.domain), queue), unreadable
+        return queue, DeadLetters(self.store.get_domain(queue.domain), queue), unreadable
 
     async def etag(self, queue: Queue, unreadable: str) -> str:
         """Of its document. unreadable: why that cannot be read, or ''. Raises QueueUnknown."""
@@ -50,11 +50,11 @@ class Console:
             raise QueueUnknown
         return unreadable_etag(queue, document)
 
-    async def asker(self, queue: Queue) -> Asker:
+    async def client(self, queue: Queue) -> AsyncClient:
         """Raises StoreUnavailable where no session can be opened."""
-        pipe = self.store.domain(queue.domain).pipe
+        pipe = self.store.open_domain(queue.domain).pipe
         await pipe.ready()
-        return Asker(pipe)
+        return AsyncClient(pipe)
 
     def told(self) -> dict[str, Any]:
         """What the live view says beside the queues; each is sent when it changed."""

@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 from services.console.jobs.job import Kind, run_of
 from services.store import DeadLetters, Queue, Store
-from services.store.deadletters import Emptying
+from services.store.deadletters import QueuePurge
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
     """Of one job. Every method raises StoreError."""
 
-    work: Emptying | tuple[DeadLetters, str]  # or by which run
+    work: QueuePurge | tuple[DeadLetters, str]  # or by which run
 
     async def moved(self) -> int:
         """Until now; 0 where nobody knows any more."""
-        if isinstance(self.work, Emptying):
+        if isinstance(self.work, QueuePurge):
             return await self.work.removed()
         letters, run = self.work
         return await letters.moved_by(run)
 
     async def forget(self) -> None:
         """Nobody will ask any more."""
-        if isinstance(self.work, Emptying):
+        if isinstance(self.work, QueuePurge):
             await self.work.forget()
         else:
             letters, run = self.work
@@ -33,11 +33,11 @@ class Counted:
 
 def counted(store: Store, kind: str, queue: Queue, identifier: str) -> Counted | None:
     """identifier: of the job. None: of such a job the store counts nothing."""
-    domain, run = store.look_at(queue.domain), run_of(identifier)
+    domain, run = store.get_domain(queue.domain), run_of(identifier)
     match kind:
         case Kind.REDRIVE:
             return Counted((DeadLetters(domain, queue), run))
         case Kind.EMPTY:
-            return Counted(Emptying(domain, queue, run))
+            return Counted(QueuePurge(domain, queue, run))
         case _:
             return None

@@ -20,7 +20,7 @@ from services.console.jobs.orphaned_jobs import LostJobs
 from services.console.jobs.posting import KEPT, LOST, POST_S, Posting
 from services.store import DeadLetters, Filter, Store, StoreError, StoreUnavailable
 from services.store.catalogue import JobBoard
-from services.store.deadletters import PAGE, Emptied, Emptying, Pace, Redriven, redrive_steps
+from services.store.deadletters import PAGE, Pace, PurgeProgress, QueuePurge, RedriveResult, redrive_steps
 from services.store.model import DatasetLost, OutcomeUnknown
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Jobs:
         try:
             # What dies from now on is not meant: a letter that dies again would be taken again and again. By the clock
             # of whoever writes down when they died: in a Cluster the catalogue may have another.
-            job.wanted = job.wanted.as_of(await self._store.look_at(job.queue.domain).link.now_ms())
+            job.wanted = job.wanted.as_of(await self._store.get_domain(job.queue.domain).link.now_ms())
             await self._posting.begin(job)
         finally:
             self._starting -= 1
@@ -197,7 +197,7 @@ class Jobs:
             await asyncio.sleep(AGAIN_S)
 
     def _letters(self, job: Job) -> DeadLetters:
-        return DeadLetters(self._store.look_at(job.queue.domain), job.queue)
+        return DeadLetters(self._store.get_domain(job.queue.domain), job.queue)
 
     async def _count(self, job: Job) -> int:
         if job.wanted == Filter(died_until_ms=job.wanted.died_until_ms):  # nobody has to look at each of them
@@ -215,12 +215,14 @@ class Jobs:
                 return lambda: self._purge(job)
             case Kind.EMPTY:
                 # one for all attempts: it knows what is meant also when the store has forgotten that
-                run = Emptying(self._store.look_at(job.queue.domain), job.queue, job.run, job.until)
+                run = QueuePurge(self._store.get_domain(job.queue.domain), job.queue, job.run, job.until)
                 return lambda: self._empty(job, run)
 
     async def _redrive(self, job: Job) -> None:
         letters = self._letters(job)
-        steps: AsyncIterator[Redriven] = redrive_steps(letters, job.wanted, job.goal, Pace(job.rate), job.run)
+        steps: AsyncIterator[RedriveResult] = redrive_steps(
+            letters, job.wanted, job.goal, Pace(job.rate), job.run
+        )
         before = job.moved = max(job.moved, await letters.moved_by(job.run))
         async with aclosing(steps):  # type: ignore[type-var]
             async for step in steps:
@@ -238,8 +240,8 @@ class Jobs:
             job.moved, job.missing = job.moved + gone, job.missing + len(page) - gone
             self._touched(job.queue.name)
 
-    async def _empty(self, job: Job, run: Emptying) -> None:
-        steps: AsyncIterator[Emptied] = run.steps()
+    async def _empty(self, job: Job, run: QueuePurge) -> None:
+        steps: AsyncIterator[PurgeProgress] = run.steps()
         async with aclosing(steps):  # type: ignore[type-var]
             async for step in steps:
                 job.moved = max(job.moved, step.messages)

@@ -29,7 +29,7 @@ class Posting:
 
     async def look(self) -> dict[str, Told]:
         """All that stands there. Raises StoreError."""
-        posts = await self._board.look()
+        posts = await self._board.read()
         read = [one for one in posts.jobs if _is_ours(one)]
         self.seen = {one.id: _told(one, posts.now_ms) for one in read}
         self.silent = {one.id: one.written_ms for one in read if _is_silent(one, posts.now_ms)}

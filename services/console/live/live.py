@@ -22,7 +22,7 @@ from services.console.live.rows import RATES, Row, rates_of, summary_of, taken_a
 from services.console.live.state import StateOfStore
 from services.console.live.tombstones import Gone
 from services.store import Store, StoreError
-from services.store.catalogue import Roll
+from services.store.catalogue import QueueListCache
 from services.store.model import QueueUnknown, StoreFault
 from services.store.processes import Process
 
@@ -43,7 +43,7 @@ class Live:
         self.state = StateOfStore(store)
         self.processes: list[Process] = []  # that run
         self._store = store
-        self._roll = Roll(store.registry)
+        self._queue_list = QueueListCache(store.registry)
         self._along: list[Callable[[], Awaitable[object]]] = []
         self._look = Look()
         self._gone = Gone()
@@ -146,7 +146,7 @@ class Live:
             "edges": len(self.processes),
         }
         return {
-            "store": self.state.told(self._roll.unreadable),
+            "store": self.state.told(self._queue_list.unreadable),
             "totals": {"queues": len(look.rows), **look.totals, **edges},
             "rates": look.rates,
             "at": moment(look.at_ms),
@@ -207,14 +207,14 @@ class Live:
 
     async def _take(self) -> None:
         began = time.monotonic()
-        queues = await self._roll.look()
+        queues = await self._queue_list.refresh()
         looked = await self._store.listing.stats_of(queues)
         self.processes = await self._store.processes.running()
         await self.state.look()
         for other in self._along:
             await other()
         before, look = self._look, Look(self._look.version + 1, began, at_ms=await self._store.now_ms())
-        self._look = await look.compared(before, queues, looked, self._roll.unreadable)
+        self._look = await look.compared(before, queues, looked, self._queue_list.unreadable)
         for name in before.rows.keys() - look.rows.keys():
             self._gone.add(look.version, name)
         self.trouble = None
@@ -247,7 +247,7 @@ class Live:
             return
         except StoreFault as error:
             if old is not None:  # it is damaged; one that nobody saw before is in the next look
-                unreadable = self._roll.unreadable.get(name, "")
+                unreadable = self._queue_list.unreadable.get(name, "")
                 look.rows[name] = unread_row(old.queue, old, error, look.version, unreadable)
             return
         if old is not None and not (old.is_read and old.queue.qid == queue.qid):

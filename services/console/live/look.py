@@ -20,7 +20,7 @@ from services.console.live.rows import (
     unread_row,
 )
 from services.store import Queue
-from services.store.catalogue import Looked
+from services.store.catalogue import BulkStatsResult
 
 OLDEST_BASE_S = 60.0  # rates over longer than this would tell nothing of now
 STRETCH = 100  # rows in a row, before others get a turn
@@ -47,7 +47,7 @@ class Look:
         self,
         before: Look,
         queues: Sequence[Queue],
-        looked: Looked,
+        looked: BulkStatsResult,
         unreadable: Mapping[str, str],
     ) -> Look:
         """Itself, with what was found; rows that changed since the look before have its version."""
@@ -57,9 +57,9 @@ class Look:
         self.totals = dict.fromkeys(TOTALS, 0)
         for number, queue in enumerate(queues):
             old = before.rows.get(queue.name)
-            if (figures := looked.told.get(queue.name)) is not None:
+            if (figures := looked.stats.get(queue.name)) is not None:
                 row = self._row(queue, figures, old, seconds, unreadable.get(queue.name, ""))
-            elif (error := looked.unread.get(queue.name)) is not None:
+            elif (error := looked.errors.get(queue.name)) is not None:
                 row = unread_row(queue, old, error, self.version, unreadable.get(queue.name, ""))
             else:
                 continue  # deleted meanwhile

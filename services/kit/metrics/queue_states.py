@@ -80,9 +80,9 @@ class States(Protocol):
     """By the name of the queue."""
 
     @property
-    def read(self) -> Mapping[str, QueueState]: ...
+    def queues(self) -> Mapping[str, QueueState]: ...
     @property
-    def unread(self) -> Collection[str]:
+    def unreadable(self) -> Collection[str]:
         """Those that are there, and nobody can say how they stand."""
 
 
@@ -118,14 +118,14 @@ class QueueStates(Collector):
         self._states = states
         if states is None:
             return
-        read = states.read
-        self._named &= read.keys() | set(states.unread)
+        read = states.queues
+        self._named &= read.keys() | set(states.unreadable)
         if room := self._most - len(self._named):
             rest = read.keys() - self._named
             self._named.update(sorted(rest, key=lambda name: (-_size(read[name]), name))[:room])
         for field, rises in self._rises.items():
             totals = {name: getattr(state, field) for name, state in read.items()}
-            rises.count(totals, self._label, states.unread)
+            rises.count(totals, self._label, states.unreadable)
 
     def _label(self, name: str) -> str:
         return label_of(name) if name in self._named else OTHER
@@ -135,9 +135,9 @@ class QueueStates(Collector):
         if states is None:
             return
         sums = {OTHER: Sum()}
-        for name, state in states.read.items():
+        for name, state in states.queues.items():
             sums.setdefault(self._label(name), Sum()).add(state)
-        unread, there = len(states.unread), len(states.read) + len(states.unread)
+        unread, there = len(states.unreadable), len(states.queues) + len(states.unreadable)
         for one, number in ((state_measures.QUEUES, there), (state_measures.UNREAD, unread)):
             yield GaugeMetricFamily(one.name, one.text, number)
         for field, one in SHOWN.items():

@@ -32,7 +32,7 @@ class LinkHub:
         self.service = service
         self.settings: LinkSettings = service.settings.link
         self.replica = Replica(service.log)
-        self.traces = LinkTraces(service.store.hops)
+        self.traces = LinkTraces(service.store.trace_propagation)
         edge = metrics.edge
         self.following = metrics.gauge(measures.FOLLOWING).labels(edge)
         self.down = metrics.gauge(measures.DOWN).labels(edge)

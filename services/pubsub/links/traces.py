@@ -11,9 +11,9 @@ from collections import deque
 
 from protos import pubsub
 from services.store import Queue
-from services.store.log import Told
+from services.store.log import CopyCallback
 from services.store.model import Context, Hop, hop
-from services.store.tracing import LOG, Hops, Value
+from services.store.tracing import LOG, TracePropagation, Value
 
 PROTOCOL = "text"
 MOST_CAME = 1000  # runs of which it is remembered who brought them: they are sent on at once, as a rule
@@ -24,7 +24,7 @@ Name = tuple[bytes, bytes, int]  # store, incarnation, number
 class LinkTraces:
     """Of all links of a process."""
 
-    def __init__(self, hops: Hops | None) -> None:
+    def __init__(self, hops: TracePropagation | None) -> None:
         """None: nothing is traced."""
         self._hops = hops
         self._came: deque[tuple[Name, int, bytes]] = deque(maxlen=MOST_CAME)  # first, last, neighbour
@@ -50,7 +50,7 @@ class LinkTraces:
 
     def came(
         self, item: pubsub.Entries, copies: Copies, neighbour: bytes, ours: bytes
-    ) -> tuple[Copies, dict[int, Told]]:
+    ) -> tuple[Copies, dict[int, CopyCallback]]:
         """The copies of what a neighbour sent us as they are put in; and, by their places, who is told of them."""
         if self._hops is None:
             return copies, {}
@@ -58,7 +58,7 @@ class LinkTraces:
         self._came.append(((item.store, item.incarnation, item.first), last, neighbour))
         traced = self._hops.numbers(item.first, last)
         made: Copies = []
-        told: dict[int, Told] = {}
+        told: dict[int, CopyCallback] = {}
         for place, (index, queue, record) in enumerate(copies):
             if item.first + index in traced and self._hops.admits():
                 name = (item.store, item.incarnation, item.first + index)

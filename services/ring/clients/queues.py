@@ -35,14 +35,14 @@ class Queues:
         self._inflow.hold()
         service = self._talk.service
         work = service.settings.clients.create.create(service.store, decode_name(event.queue), OWNER)
-        service.errands.ask(work, partial(self._done, slot, event, CREATE))
+        service.background.run(work, partial(self._done, slot, event, CREATE))
 
     def destroy(self, event: Destroy) -> None:
         slot = self._talk.expect()
         self._inflow.hold()
         service = self._talk.service
         work = _remove(service, decode_name(event.queue))
-        service.errands.ask(work, partial(self._destroyed, slot, event))
+        service.background.run(work, partial(self._destroyed, slot, event))
 
     def _destroyed(self, slot: Slot, event: Destroy, result: bool | StoreError) -> None:
         asker = self._talk.service.asker

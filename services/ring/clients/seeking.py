@@ -44,7 +44,7 @@ class Seeking:
 
     def _look(self, name: str) -> None:
         service = self._talk.service
-        service.errands.look(service.store.catalogue.find(name), self._found)
+        service.background.run_read(service.store.catalogue.find(name), self._found)
 
     def _found(self, found: Queue | StoreError) -> None:
         assert self._line is not None

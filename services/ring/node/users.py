@@ -95,7 +95,7 @@ class Users:
         self.bindings = Bindings(service, group)
         self.outbox = Outbox(service, self.bindings, self.ownership, self.outgoing, self.counts, max_payload)
         max_message = max_payload - HEAD_BYTES
-        fault, hops = service.metrics.local_errors.inc, service.store.hops
+        fault, hops = service.metrics.local_errors.inc, service.store.trace_propagation
         self.asker = RingAsker(me, self.storing, self.counts, timeout_s, fault, hops, max_message)
         inbox = Inbox(service, self.bindings, f"ring {decode_name(me)}")
         serving = Serving(service, self.leases, max_message)

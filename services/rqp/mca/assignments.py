@@ -55,7 +55,7 @@ class Assignments:
         except OutcomeUnknown:
             if queue.qid not in self._held:  # it may be ours, and nobody would free it
                 release = domain.claims.release_reservation(queue, self._holder, fence=0)
-                self._receiver.service.errands.ask(release, lambda _: None)
+                self._receiver.service.background.run(release, lambda _: None)
             raise
         if self.is_over or not queue.spec.bindings.rqp_mca.exclusive:  # by now
             await domain.claims.release_reservation(queue, self._holder, fence)
@@ -88,7 +88,7 @@ class Assignments:
         left_ms = round((self._ttl_s - (now - since)) * 1000)
         service = self._receiver.service
         work = service.domain(held.queue).claims.reserve(held.queue, self._holder, left_ms)
-        service.errands.ask(work, partial(self._renewed, held))
+        service.background.run(work, partial(self._renewed, held))
 
     def _renewed(self, held: Assignment, outcome: int | StoreError) -> None:
         """What has run out and is another's now is found out by the step that inserts, too."""
@@ -96,7 +96,7 @@ class Assignments:
         is_held = self._held.get(qid) is held
         if isinstance(outcome, int):
             if qid not in self._held:  # freed before the store came to it
-                self._receiver.service.errands.ask(self._release(held, outcome), lambda _: None)
+                self._receiver.service.background.run(self._release(held, outcome), lambda _: None)
             elif is_held:
                 held.fence = outcome
         elif is_held and isinstance(outcome, QueueReserved | QueueUnknown):
@@ -107,7 +107,7 @@ class Assignments:
         for held in self._held.values():
             if not held.is_exclusive:
                 work = self._release(held, held.fence)
-                self._receiver.service.errands.ask(work, partial(self._released, held))
+                self._receiver.service.background.run(work, partial(self._released, held))
 
     def _released(self, held: Assignment, outcome: bool | StoreError) -> None:
         if self._held.get(held.queue.qid) is held and not isinstance(outcome, StoreError):

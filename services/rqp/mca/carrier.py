@@ -40,7 +40,7 @@ from services.rqp.mca.receiver import PROTOCOL
 from services.rqp.mca.settings import McaSettings
 from services.rqp.mca.troubles import Troubles
 from services.rqp.service import RqpService
-from services.store import OURSELVES, Delivery, Queue, Source
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Carrier:
         self._remote = remote
         self._troubles = Troubles(service, remote.number, condition)
         self._machine = Sender(remote.number, settings.times())
-        self._source = Source(OURSELVES)
+        self._source = Source(INTERNAL_CLIENT)
         self._channels: dict[Peer, Channel] = {}
         self._endpoints: Endpoints = {}
         self._loop = asyncio.get_running_loop()
@@ -80,7 +80,7 @@ class Carrier:
         self._is_over = False
         self._sent = service.sent.labels(service.metrics.edge, PROTOCOL)
         self._feed = Feed(service, queue, remote, self)
-        self._departures = Departures.of(service.store.hops, queue, self._feed.line)
+        self._departures = Departures.of(service.store.trace_propagation, queue, self._feed.line)
         directory.follow(self._peers_changed)
         self._peers_changed()
 

@@ -15,7 +15,7 @@ from services.rqp.mca.hops import Passage
 from services.rqp.mca.line import Line
 from services.store import Delivery, Queue
 from services.store.model import Hop
-from services.store.tracing import Hops, Leaving
+from services.store.tracing import Leaving, TracePropagation
 
 CONFIRMED, SENT = "confirmed", "sent"  # outcomes: of a RELIABLE one, of an UNRELIABLE one
 UNKNOWN = "unknown"  # the queue was let go while it was out
@@ -23,11 +23,11 @@ UNKNOWN = "unknown"  # the queue was let go while it was out
 
 class Departures:
     @classmethod
-    def of(cls, hops: Hops | None, queue: Queue, line: Line) -> Departures | None:
+    def of(cls, hops: TracePropagation | None, queue: Queue, line: Line) -> Departures | None:
         """None where nothing is traced."""
         return None if hops is None else cls(hops, queue, line)
 
-    def __init__(self, hops: Hops, queue: Queue, line: Line) -> None:
+    def __init__(self, hops: TracePropagation, queue: Queue, line: Line) -> None:
         self._hops = hops
         self._queue = queue
         self._line = line

@@ -9,7 +9,7 @@ from typing import Protocol
 from services.rqp.jobs import end, job
 from services.rqp.mca.line import Line
 from services.rqp.service import RqpService
-from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source, StoreError
 from services.store.model import Remote, records
 from services.store.pipeline import Answer
 
@@ -52,7 +52,7 @@ class Feed:
         self._max_message_bytes = remote.max_message_bytes
         self._machine = machine
         self._room = asyncio.Event()
-        self._source = Source(OURSELVES)
+        self._source = Source(INTERNAL_CLIENT)
         self._patience_s = 0.0  # for a take that is under way when all is to end
         self._task = job(self._fill, f"messages of {queue.name!r}", service.metrics)
         self._expiry = job(self._keep_expiring, f"expiry of {queue.name!r}", service.metrics)
@@ -147,7 +147,9 @@ class Feed:
                 return
             large, delivery = rest.cut(1)
             error = f"{records.body_length(large.blob)} octets, peers take {self._max_message_bytes}"
-            self._service.pipe(self._queue).messages.reject(Source(OURSELVES), [large], TOO_LARGE, error)
+            self._service.pipe(self._queue).messages.reject(
+                Source(INTERNAL_CLIENT), [large], TOO_LARGE, error
+            )
 
     async def take(self, want: int) -> tuple[list[Delivery], bool]:
         """A lease whatever the queue's mode is: the machine says when messages are done. Raises StoreError."""

@@ -14,7 +14,7 @@ from protos.rqp_mca import Data
 from services.rqp.mca.receiver import PROTOCOL
 from services.store import Queue
 from services.store.model import Hop, hop, trace_context
-from services.store.tracing import Hops
+from services.store.tracing import TracePropagation
 
 Came = list[tuple[int, Hop]]  # places in a run
 
@@ -30,7 +30,7 @@ class Passage:
         self._offset = zlib.crc32(self._name)
         self._first = self._next = 1  # numbers: of the run that was passed last, and of what comes behind it
 
-    def passed(self, hops: Hops, count: int) -> range:
+    def passed(self, hops: TracePropagation, count: int) -> range:
         """The next `count` of them, a run: which are traced, by their places in it."""
         self._first, self._next = self._next, self._next + count
         numbers = hops.numbers(self._first, self._next - 1, self._offset)
@@ -47,7 +47,7 @@ class Arrivals:
 
     __slots__ = ("_hops", "_passage")
 
-    def __init__(self, hops: Hops, address: str, port: int) -> None:
+    def __init__(self, hops: TracePropagation, address: str, port: int) -> None:
         self._hops = hops
         self._passage = Passage(address, port)
 

@@ -29,7 +29,7 @@ class Inserts:
         self._assignments = assignments
         self._domain = ""  # that the last RELIABLE run went to
         self._has_refused = False  # a RELIABLE one
-        hops, peer = talk.receiver.service.store.hops, talk.wire.peer
+        hops, peer = talk.receiver.service.store.trace_propagation, talk.wire.peer
         self._arrivals = None if hops is None else Arrivals(hops, peer.address, peer.port)
         self._confirm = b""  # MSG_DATA_CONFIRM in the connection's profile
 
@@ -50,7 +50,7 @@ class Inserts:
             return
         self.inflow.hold()
         found = talk.receiver.find(event.queue_id)
-        talk.receiver.service.errands.look(found, partial(self._found, slot, event, came))
+        talk.receiver.service.background.run_read(found, partial(self._found, slot, event, came))
 
     def _found(self, slot: Slot, event: Data, came: Came, queue: Queue | StoreError) -> None:
         if isinstance(queue, StoreError):

@@ -41,7 +41,7 @@ class Questions:
         slot = talk.expect()
         self._inflow.hold()
         work = self._work(number, operation)
-        talk.receiver.service.errands.ask(work, partial(self._answered, slot, number, operation))
+        talk.receiver.service.background.run(work, partial(self._answered, slot, number, operation))
 
     async def _work(self, number: int, operation: str) -> None:
         """Raises StoreError. A queue that is remembered may have gone: then the number may be another's by now."""

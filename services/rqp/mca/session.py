@@ -76,7 +76,7 @@ class McaSession(InflowSession[Request, McaConversation]):
         assignments = self._assignments
         assignments.is_over = True
         if assignments:
-            self._talk.receiver.service.errands.ask(assignments.free(), self._freed)
+            self._talk.receiver.service.background.run(assignments.free(), self._freed)
         else:
             self._talk.wire.close()
 

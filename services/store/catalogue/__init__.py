@@ -3,11 +3,11 @@
 It takes and puts no messages: that is for `pipeline`.
 """
 
-from services.store.catalogue.audit import MOST_OCTETS, AuditFilter, AuditLog, Entry, Line, is_place
-from services.store.catalogue.figures import COUNTERS, Looked
+from services.store.catalogue.audit import MOST_OCTETS, AuditEntry, AuditFilter, AuditLine, AuditLog, is_place
+from services.store.catalogue.figures import COUNTERS, BulkStatsResult
 from services.store.catalogue.job_board import JobBoard, Posted
 from services.store.catalogue.peers import read
-from services.store.catalogue.queue_list_cache import Roll
+from services.store.catalogue.queue_list_cache import QueueListCache
 from services.store.catalogue.reading import (
     BEGINNING,
     LAST_NUMBER,
@@ -27,18 +27,18 @@ __all__ = [
     "EVERYTHING",
     "LAST_NUMBER",
     "MOST_OCTETS",
+    "AuditEntry",
     "AuditFilter",
+    "AuditLine",
     "AuditLog",
+    "BulkStatsResult",
     "DeadStream",
-    "Entry",
     "Group",
     "JobBoard",
-    "Line",
-    "Looked",
     "Page",
     "Posted",
+    "QueueListCache",
     "Reading",
-    "Roll",
     "Seen",
     "StreamState",
     "claim_taken",

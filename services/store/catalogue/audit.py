@@ -25,7 +25,7 @@ PLACE = re.compile(rf"([0-9]{{1,19}}-[0-9]{{1,19}})({MINOR}?)")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """One line. Every field is text, of any octets (surrogateescape)."""
 
     who: str
@@ -39,19 +39,19 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AuditLine:
     """An entry as it stands there."""
 
     id: str  # '<at_ms>-<number>', and MINOR
     at_ms: int  # by the store's clock
-    entry: Entry
+    entry: AuditEntry
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
     """Lines, the newest first; with a filter they may be few, even none, though there are more behind."""
 
-    lines: list[Line]
+    lines: list[AuditLine]
     next: str | None  # what the next page is `before`; None: there is none
 
 
@@ -69,7 +69,7 @@ class AuditFilter:
     def is_of_texts(self) -> bool:
         return bool(self.who or self.action or self.target)
 
-    def fits(self, entry: Entry) -> bool:
+    def fits(self, entry: AuditEntry) -> bool:
         """Whether its texts do."""
         return (
             self.who.lower() in entry.who.lower()
@@ -81,7 +81,7 @@ class AuditFilter:
 EVERY = AuditFilter()
 
 
-NAMES = tuple(field.name for field in fields(Entry))
+NAMES = tuple(field.name for field in fields(AuditEntry))
 
 
 class AuditLog:
@@ -91,7 +91,7 @@ class AuditLog:
         self._registry = registry
         self._kept = kept
 
-    async def append(self, entry: Entry, *, minor: bool = False) -> str:
+    async def append(self, entry: AuditEntry, *, minor: bool = False) -> str:
         """Its id. Where the answer to it was lost it is written again, and may stand there twice."""
         told = [part for name in NAMES for part in (name, _cut(getattr(entry, name)))]
         key = self._registry.keys.audit_minor if minor else self._registry.keys.audit
@@ -114,7 +114,7 @@ class AuditLog:
             return AuditPage(fit[:limit], fit[limit - 1].id)
         return AuditPage(fit, found[looked - 1].id if len(found) > looked else None)
 
-    async def _behind(self, before: str, count: int, wanted: AuditFilter) -> list[Line]:
+    async def _behind(self, before: str, count: int, wanted: AuditFilter) -> list[AuditLine]:
         """So many lines at most, of the time that is meant, whatever else they say."""
         place, minor = before.removesuffix(MINOR), before.endswith(MINOR)
         first = f"({place}" if before else "+"
@@ -130,7 +130,7 @@ class AuditLog:
         )
         return found[:count]
 
-    async def _read(self, key: str, end: str, start: str, count: int, mark: str) -> list[Line]:
+    async def _read(self, key: str, end: str, start: str, count: int, mark: str) -> list[AuditLine]:
         found = await self._registry.link.call("XREVRANGE", key, end, start, "COUNT", count)
         return [_line(identifier, told, mark) for identifier, told in found]
 
@@ -146,8 +146,8 @@ def _cut(text: str) -> bytes:
     return octets if len(octets) <= MOST_OCTETS else octets[:MOST_OCTETS] + CUT.encode()
 
 
-def _line(identifier: bytes, told: list[Any], mark: str) -> Line:
+def _line(identifier: bytes, told: list[Any], mark: str) -> AuditLine:
     """Fields that are unknown are of later versions; those that are not there are empty."""
     found = {decode_name(told[i]): decode_name(told[i + 1]) for i in range(0, len(told), 2)}
-    entry = Entry(*(found.get(name, "") for name in NAMES))
-    return Line(identifier.decode() + mark, parse_id(identifier.decode())[0], entry)
+    entry = AuditEntry(*(found.get(name, "") for name in NAMES))
+    return AuditLine(identifier.decode() + mark, parse_id(identifier.decode())[0], entry)

@@ -27,7 +27,7 @@ from services.store.model.internal import RESERVED, is_internal
 from services.store.model.queue_document import parse_leniently
 from services.store.model.queues import Listed, Queue, released
 from services.store.model.spec import QueueSpec
-from services.store.model.unknown_after_commit import decided
+from services.store.model.unknown_after_commit import unknown_after_commit
 from services.store.pipeline.domains import Domains
 from services.store.pipeline.outcomes import tell
 
@@ -56,7 +56,7 @@ class Catalogue:
         self._known.clear()
         self.numbers.changed()
 
-    async def stop_looking(self) -> None:
+    async def close(self) -> None:
         """Whoever still waits for a queue is told that nobody looks for it any more."""
         await self._sharing.close()
         await self.numbers.close()
@@ -97,7 +97,7 @@ class Catalogue:
             held.follow(queue.spec, queue.owner)
             held.unkept = queue.unkept
             return held
-        found = await self._domains.look_at(queue.domain).link.call("HGET", queue.keys[1], "id")
+        found = await self._domains.get(queue.domain).link.call("HGET", queue.keys[1], "id")
         if found is None:
             await self._ask_for_loss(queue.domain)
             raise QueueUnknown(f"queue {name!r} is being deleted")
@@ -110,7 +110,7 @@ class Catalogue:
 
     async def _ask_for_loss(self, domain: str) -> None:
         """Raises DatasetLost for a domain that was ready and is empty now: its queues are not gone for good."""
-        if await self._domains.look_at(domain).epoch() == "" and domain in await self._registry.domains():
+        if await self._domains.get(domain).epoch() == "" and domain in await self._registry.domains():
             raise domain_lost(domain)
 
     async def numbered(self, protocol: str, number: int) -> Queue:
@@ -187,12 +187,12 @@ class Catalogue:
         made: Any = b"GONE"
         while made == b"GONE":
             queue, _, fresh = await self._registry.claim(name, owner, spec, replace=replace, seen=seen)
-            with decided():
+            with unknown_after_commit():
                 made = await self._make(queue, maker, fresh)
         if not made and not replace:
             raise QueueExists(f"a queue {name!r} exists already")
         self.numbers.changed()
-        with decided():
+        with unknown_after_commit():
             await self._registry.tell(name)
         return queue, bool(made)
 
@@ -211,7 +211,7 @@ class Catalogue:
 
     async def _make(self, queue: Queue, maker: str, fresh: bool) -> Any:
         """fresh: its domain is new."""
-        domain = self._domains.look_at(queue.domain)
+        domain = self._domains.get(queue.domain)
         if fresh:
             await self._setup.set_up(domain)
         # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
@@ -227,13 +227,13 @@ class Catalogue:
         """
         if not await self._registry.hand_over(one, released(one.owner)):
             return False
-        with decided():
+        with unknown_after_commit():
             await self._registry.tell(one.name)
         return True
 
     async def declared(self, queue: Queue) -> int:
         """How often its document was put in force: for `delete`, to see whether one was since."""
-        return await self._domains.look_at(queue.domain).declared(queue)
+        return await self._domains.get(queue.domain).declared(queue)
 
     async def delete(self, queue: Queue, *, if_empty: bool = False, declared: int | None = None) -> int:
         """Removes queue, messages and dead letters; answers how many messages went.
@@ -241,12 +241,12 @@ class Catalogue:
         declared: only if it was `declared` no more often. Raises QueueNotEmpty, QueueChanged (with declared),
         NameReserved (for the queue of a ring node that runs), StoreUnavailable, OutcomeUnknown.
         """
-        domain = self._domains.look_at(queue.domain)
+        domain = self._domains.get(queue.domain)
         policy = "DeleteIfEmpty" if if_empty else "Delete"
         done, messages = await domain.delete(queue, policy, declared)
         if not done:
             raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
-        with decided():
+        with unknown_after_commit():
             await self._registry.forget(queue)
             self._known.pop(queue.name, None)
             self.numbers.changed()

@@ -18,7 +18,7 @@ class DomainSetup:
     async def prepare(self, name: str) -> None:
         """Set up a domain that has not been used yet. Raises NotInitialised, DatasetLost, StoreUnavailable."""
         if await self._registry.claim_domain(name):
-            await self.set_up(self._domains.look_at(name))
+            await self.set_up(self._domains.get(name))
 
     async def set_up(self, domain: Domain) -> None:
         """Give the domain the registry's dataset. Raises DatasetLost where it was ready and is empty now."""

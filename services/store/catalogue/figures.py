@@ -31,11 +31,11 @@ FIELDS = (*NUMBERS, "holder", "own", "condition")  # of the queue's hash
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class BulkStatsResult:
     """A look at many queues, by name."""
 
-    told: dict[str, dict[str, Any]] = field(default_factory=dict)  # as `figures`
-    unread: dict[str, StoreError] = field(default_factory=dict)  # they are damaged, or their shard is away
+    stats: dict[str, dict[str, Any]] = field(default_factory=dict)  # as `figures`
+    errors: dict[str, StoreError] = field(default_factory=dict)  # they are damaged, or their shard is away
 
 
 def figures(reply: list[Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class JobBoard:
     async def _write(self, member: str, text: str) -> None:
         await self._registry.link.function("process", [self._registry.keys.jobs], member, text, KEEP_MS)
 
-    async def look(self) -> Posts:
+    async def read(self) -> Posts:
         """What cannot be read is of another version, and left out."""
         now_ms = await self._registry.link.now_ms()
         found = await self._registry.link.call("HGETALL", self._registry.keys.jobs)

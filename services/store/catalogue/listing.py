@@ -6,8 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
-from services.store.catalogue.bulk_stats import Looking
-from services.store.catalogue.figures import Looked, figures
+from services.store.catalogue.bulk_stats import BulkStats
+from services.store.catalogue.figures import BulkStatsResult, figures
 from services.store.catalogue.registry import Registry
 from services.store.model.errors import QueueUnknown, QueueUnreadable, StoreFault
 from services.store.model.queue_document import parse
@@ -26,7 +26,7 @@ class Listing:
         self._registry = registry
         self._domains = domains
         self._complaints: dict[str, str] = {}  # names of queues -> what was wrong with them
-        self._looking = Looking(lambda domain: domains.look_at(domain).link)
+        self._bulk_stats = BulkStats(lambda domain: domains.get(domain).link)
 
     async def queues(self, beginning: str = "", unreadable: Unread | None = None) -> AsyncIterator[Queue]:
         """Those whose names begin so; what is declared or deleted meanwhile may be among them or not.
@@ -48,7 +48,7 @@ class Listing:
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
         """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown, StoreFault."""
-        reply = await self._domains.look_at(queue.domain).link.function("stats", list(queue.keys))
+        reply = await self._domains.get(queue.domain).link.function("stats", list(queue.keys))
         if reply == b"GONE":
             raise QueueUnknown(f"there is no queue {queue.name!r}")
         try:
@@ -56,9 +56,9 @@ class Listing:
         except ValueError as error:  # its counters are no numbers
             raise StoreFault(f"queue {queue.name!r} is damaged in the store: {error}") from error
 
-    async def stats_of(self, queues: Iterable[Queue]) -> Looked:
+    async def stats_of(self, queues: Iterable[Queue]) -> BulkStatsResult:
         """Return the same of many queues, in few calls, without those that are gone meanwhile.
 
         A damaged queue hides no other, nor does a domain that cannot be asked: these are in `unread`.
         """
-        return await self._looking.look(queues)
+        return await self._bulk_stats.read(queues)

@@ -15,7 +15,7 @@ from services.store.model.names import decode_name, encode_name
 from services.store.model.peer import Peer, PeerSpec, Unreadable
 from services.store.model.queue_document import faults_of
 from services.store.model.spec import MAX_NAME_BYTES
-from services.store.model.unknown_after_commit import decided
+from services.store.model.unknown_after_commit import unknown_after_commit
 from services.store.pipeline.outcomes import tell
 
 NOTICE = "peer ".ljust(MAX_NAME_BYTES + 1)  # before a peer's name among the changes: too long for any queue's
@@ -49,7 +49,7 @@ class Peers:
         reply = await self._registry.link.function(function, keys, *args, attempts=attempts)
         if reply == b"CHANGED":
             raise PeerChanged
-        with decided():
+        with unknown_after_commit():
             await self._registry.tell(NOTICE + name)
         return bool(reply)
 

@@ -8,7 +8,7 @@ from services.store.model.queue_document import parse_leniently
 from services.store.model.queues import Queue
 
 
-class Roll:
+class QueueListCache:
     """Not to be looked at by two at once."""
 
     def __init__(self, registry: Registry) -> None:
@@ -16,7 +16,7 @@ class Roll:
         self._read: dict[str, tuple[bytes, Queue, str]] = {}
         self.unreadable: dict[str, str] = {}  # name -> why, as of the last look
 
-    async def look(self) -> list[Queue]:
+    async def refresh(self) -> list[Queue]:
         """Those that there are now, by name, also those whose specs cannot be read.
 
         Raises NotInitialised, StoreUnavailable.

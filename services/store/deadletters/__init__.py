@@ -3,24 +3,24 @@
 Why a message dies is decided by the functions in `lua`; this package only reads and moves what is dead.
 """
 
-from services.store.deadletters.dead import PAGE, PAGE_OCTETS, WHOLE, Looked, Redriven
-from services.store.deadletters.delivery_tracking import Ending, Fate, Watch
-from services.store.deadletters.emptying import Emptied, Emptying, Ready, ready
+from services.store.deadletters.dead_letters import PAGE, PAGE_OCTETS, WHOLE, RedriveResult, ScanStep
+from services.store.deadletters.delivery_tracking import DeliveryResult, DeliveryStatus, DeliveryTracker
+from services.store.deadletters.queue_purge import PurgePreview, PurgeProgress, QueuePurge, preview_purge
 from services.store.deadletters.redriving import Pace, redrive_steps
 
 __all__ = [
     "PAGE",
     "PAGE_OCTETS",
     "WHOLE",
-    "Emptied",
-    "Emptying",
-    "Ending",
-    "Fate",
-    "Looked",
+    "DeliveryResult",
+    "DeliveryStatus",
+    "DeliveryTracker",
     "Pace",
-    "Ready",
-    "Redriven",
-    "Watch",
-    "ready",
+    "PurgePreview",
+    "PurgeProgress",
+    "QueuePurge",
+    "RedriveResult",
+    "ScanStep",
+    "preview_purge",
     "redrive_steps",
 ]

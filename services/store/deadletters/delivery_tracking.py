@@ -13,13 +13,13 @@ from enum import Enum
 from services.store.model.errors import OutcomeUnknown
 from services.store.model.identities import DeliveryToken
 from services.store.model.queues import Queue
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.domain import Domain
 
 KEEP_MS = 300_000  # whoever has not asked for so long is told nothing any more
 
 
-class Ending(Enum):
+class DeliveryStatus(Enum):
     """How a message left its queue."""
 
     WAITS = "waits"  # it has not, it may be leased
@@ -29,14 +29,14 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    ending: Ending
+class DeliveryResult:
+    status: DeliveryStatus
     session: str = ""  # of who settled it: begins with that edge's name
-    letter: str = ""  # the id among the dead letters
+    dead_letter_id: str = ""  # the id among the dead letters
     reason: str = ""  # it died of
 
 
-class Watch:
+class DeliveryTracker:
     """Puts one message in, and tells what became of it until it is closed."""
 
     def __init__(self, domain: Domain, queue: Queue) -> None:
@@ -48,10 +48,10 @@ class Watch:
     async def put(self, record: bytes, origin: str) -> None:
         """Returns once it is durable at the queue's level. Raises StoreError, as `publish` refuses."""
         await self._domain.pipe.ready()
-        asker = Asker(self._domain.pipe)
-        await asker.publish_once(DeliveryToken(self._token, KEEP_MS), self._queue, record, origin)
+        client = AsyncClient(self._domain.pipe)
+        await client.publish_once(DeliveryToken(self._token, KEEP_MS), self._queue, record, origin)
 
-    async def look(self) -> Fate:
+    async def poll(self) -> DeliveryResult:
         """As it is now. Raises OutcomeUnknown where that is forgotten, StoreUnavailable."""
         link = self._domain.link
         await link.call("PEXPIRE", self._key, KEEP_MS)
@@ -65,14 +65,14 @@ class Watch:
         await self._domain.link.call("DEL", self._key)
 
 
-def _parse(text: str) -> Fate:
+def _parse(text: str) -> DeliveryResult:
     """'waits', 'settled <session>', 'dead <id> <reason>', 'emptied'"""
     match text.split(" ", 2):
         case ["settled", session]:
-            return Fate(Ending.SETTLED, session=session)
+            return DeliveryResult(DeliveryStatus.SETTLED, session=session)
         case ["dead", letter, reason]:
-            return Fate(Ending.DEAD, letter=letter, reason=reason)
+            return DeliveryResult(DeliveryStatus.DEAD, dead_letter_id=letter, reason=reason)
         case ["emptied"]:
-            return Fate(Ending.EMPTIED)
+            return DeliveryResult(DeliveryStatus.EMPTIED)
         case _:
-            return Fate(Ending.WAITS)
+            return DeliveryResult(DeliveryStatus.WAITS)

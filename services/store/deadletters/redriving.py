@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from services.store.deadletters.dead import PAGE, DeadLetters, Redriven
+from services.store.deadletters.dead_letters import PAGE, DeadLetters, RedriveResult
 from services.store.model.dead_letter import Filter
 from services.store.model.queues import Queue
 
@@ -34,7 +34,7 @@ class Pace:
 
 async def redrive_steps(
     letters: DeadLetters, wanted: Filter, goal: Queue, pace: Pace, run: str = ""
-) -> AsyncIterator[Redriven]:
+) -> AsyncIterator[RedriveResult]:
     """What each step did, until none is left that is meant, or one says why it cannot go on: that is the last.
 
     run: see `DeadLetters.redrive`. Raises StoreError: whoever begins anew goes on with what is left.

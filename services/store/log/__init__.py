@@ -13,13 +13,14 @@ from services.store.log.log import (
     Subscriptions,
     parse_place,
 )
-from services.store.log.replica import Arrived, Gap, Held, LogState, Neighbour, Origin, Replica, Told
+from services.store.log.replica import Arrived, CopyCallback, Gap, Held, LogState, Neighbour, Origin, Replica
 from services.store.log.tail import Tail
 
 __all__ = [
     "NO_SUBSCRIPTIONS",
     "START",
     "Arrived",
+    "CopyCallback",
     "Entry",
     "Gap",
     "Held",
@@ -32,6 +33,5 @@ __all__ = [
     "Replica",
     "Subscriptions",
     "Tail",
-    "Told",
     "parse_place",
 ]

@@ -29,7 +29,7 @@ WAIT_MS = 2000  # for replicas
 
 Origin = tuple[bytes, bytes]  # store, incarnation
 Held = dict[Origin, Intervals]
-Told = Callable[
+CopyCallback = Callable[
     [str], None
 ]  # what became of a copy: '' = the queue has it, else its reason among the dead letters
 
@@ -66,7 +66,7 @@ class Arrived:
     bridged: bool
     block: bytes
     copies: list[tuple[int, Queue, bytes]] = field(default_factory=list)  # index of the line, queue, record
-    told: dict[int, Told] = field(
+    told: dict[int, CopyCallback] = field(
         default_factory=dict
     )  # by place among the copies: who is told of one that is made now, and has a context
 
@@ -103,7 +103,7 @@ def parse_held(text: bytes) -> Held:
     return held
 
 
-def _tell(told: dict[int, Told], reply: list[Any]) -> None:
+def _tell(told: dict[int, CopyCallback], reply: list[Any]) -> None:
     """Of those that are told of, what the last part of the reply says, which is taken off it."""
     if told and isinstance(reply[-1], list):  # a library of before says nothing of it
         became = iter(reply.pop())
@@ -140,7 +140,7 @@ class Replica:
         """
         queues: dict[str, tuple[int, Queue]] = {}
         args: list[Any] = []
-        told: dict[int, Told] = {}
+        told: dict[int, CopyCallback] = {}
         number = 0  # of copies, through all items
         for item in items:
             if isinstance(item, Gap):

@@ -5,13 +5,13 @@ It computes only: it does not know Redis, connections or the packages beside it.
 
 from services.store.model.access_lists import HOST_BITS, NO_NETWORK
 from services.store.model.bindings import (
-    CAST_KNOWS_NO_CERTIFICATE,
+    CAST_HAS_NO_CERTIFICATES,
     RING_EDGE,
-    RING_KNOWS_NOBODY,
-    RING_SHUT_OUT,
+    RING_EDGE_EXCLUDED,
+    RING_HAS_NO_CLIENT_IDENTITY,
     TEXT_EDGE,
-    TEXT_KNOWS_NOBODY,
-    TEXT_SHUT_OUT,
+    TEXT_EDGE_EXCLUDED,
+    TEXT_HAS_NO_CLIENT_IDENTITY,
 )
 from services.store.model.buckets import CLASSES, PUT_S, WAIT_S
 from services.store.model.clock import Clock, Stamps, now
@@ -51,7 +51,7 @@ from services.store.model.identities import DeliveryToken, Identity, JournalNumb
 from services.store.model.internal import KEEPER, NODE_OWNER, PREFIX, RESERVED, is_internal, is_of_node
 from services.store.model.intervals import Intervals, Span
 from services.store.model.keys import REGISTRY_DOMAIN, DomainKeys, RegistryKeys
-from services.store.model.operations import MAX_MESSAGES, Done, Published, Refusals, Send, together
+from services.store.model.operations import MAX_MESSAGES, Done, Published, Refusals, Send, join_done
 from services.store.model.peer import (
     FOUR_NUMBERS,
     MAX_ADDRESSES,
@@ -103,11 +103,11 @@ from services.store.model.spec import (
 )
 from services.store.model.text_binding import TextBinding
 from services.store.model.trace_context import Context, Hop, hop, hop_of_request
-from services.store.model.unknown_after_commit import decided
+from services.store.model.unknown_after_commit import unknown_after_commit
 
 __all__ = [
     "API_VERSION",
-    "CAST_KNOWS_NO_CERTIFICATE",
+    "CAST_HAS_NO_CERTIFICATES",
     "CATALOGUES_DOMAIN",
     "CERTAIN",
     "CLASSES",
@@ -138,11 +138,11 @@ __all__ = [
     "RELEASED",
     "RESERVED",
     "RING_EDGE",
-    "RING_KNOWS_NOBODY",
-    "RING_SHUT_OUT",
+    "RING_EDGE_EXCLUDED",
+    "RING_HAS_NO_CLIENT_IDENTITY",
     "TEXT_EDGE",
-    "TEXT_KNOWS_NOBODY",
-    "TEXT_SHUT_OUT",
+    "TEXT_EDGE_EXCLUDED",
+    "TEXT_HAS_NO_CLIENT_IDENTITY",
     "TOO_LARGE_FOR_MCA",
     "UNIT_MS",
     "WAIT_S",
@@ -218,7 +218,6 @@ __all__ = [
     "check_ack_level",
     "check_name",
     "check_peer_name",
-    "decided",
     "format_duration",
     "hop",
     "hop_of_request",
@@ -226,6 +225,7 @@ __all__ = [
     "is_internal",
     "is_of_a_resource",
     "is_of_node",
+    "join_done",
     "now",
     "number_name",
     "parse_certain",
@@ -237,6 +237,6 @@ __all__ = [
     "split_claim",
     "to_document",
     "to_peer_document",
-    "together",
+    "unknown_after_commit",
     "written",
 ]

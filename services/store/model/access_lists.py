@@ -1,7 +1,7 @@
-"""`access` of a queue: which clients may put messages in and take them out, whatever edge they come to.
+"""Validate `access` of a queue document: the clients that may put messages in and take them out, over any edge.
 
-All three lists must hold; an empty one restricts nothing. What the document itself sets going is no client: a sending
-agent, an outbox, the administrator's command line.
+A client must satisfy all three lists; an empty list allows everyone. Internal callers (sending agents, outboxes, the
+administrator's command line) are not clients and always have access.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_EDGE = "write an edge as the settings name it: tmq, rqp, ring, pubsub, sysv"
 NETWORK = re.compile(r"[0-9A-Fa-f.:]+(?:/(?:0|[1-9][0-9]{0,2}))?")
 MAX_NETWORK = 49  # characters: the longest address, and a length
 NO_NETWORK = "write an address or a network, as in 10.0.0.7, 10.0.0.0/8 or fd00::/8"
-HOST_BITS = "a network has no bits set behind its length: 10.0.0.0/8, not 10.0.0.7/8"
+HOST_BITS = "a network has no host bits set: write 10.0.0.0/8, not 10.0.0.7/8"
 CERTIFICATE = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 MAX_CERTIFICATE = 255  # characters
 NO_CERTIFICATE = "a name in a certificate has 1 to 255 characters"
@@ -29,13 +29,14 @@ MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
 
 
 def check_edge(name: str) -> str:
+    """Return the name of an edge. Raises ValueError for text that cannot be one."""
     if not EDGE.fullmatch(name):
         raise ValueError(NO_EDGE)
     return name
 
 
 def parse_network(text: str) -> Network:
-    """Raises ValueError."""
+    """Parse an IPv4 or IPv6 address or network. Raises ValueError."""
     if not NETWORK.fullmatch(text) or len(text) > MAX_NETWORK:
         raise ValueError(NO_NETWORK)
     try:
@@ -45,23 +46,25 @@ def parse_network(text: str) -> Network:
     if network.network_address != ipaddress.ip_interface(text).ip:
         raise ValueError(HOST_BITS)
     if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(MAPPED):
-        raise ValueError(NO_NETWORK)  # a client that comes as ::ffff:a.b.c.d is known by a.b.c.d
+        raise ValueError(NO_NETWORK)  # a client at ::ffff:a.b.c.d is compared as a.b.c.d
     return network
 
 
 def check_network(text: str) -> str:
+    """Return the text of an address or network. Raises ValueError."""
     parse_network(text)
     return text
 
 
 def check_certificate(name: str) -> str:
+    """Return a name from a certificate. Raises ValueError for control characters or a wrong length."""
     if not (CERTIFICATE.fullmatch(name) and is_text(name)):
         raise ValueError(NO_CERTIFICATE)
     return name
 
 
 def refuse_text(value: object) -> object:
-    """One name alone looks as if it were enough."""
+    """Refuse a single text, which pydantic would otherwise split into characters."""
     if isinstance(value, str):
         raise ValueError("write a list, as in [tmq, rqp]")
     return value
@@ -79,21 +82,21 @@ CertificateName = Annotated[
 
 
 class Access(Document):
-    """Who may put messages in and take them out; all of it must hold."""
+    """Clients that may put messages in and take them out; a client must satisfy every list."""
 
     edges: Annotated[tuple[EdgeName, ...], BeforeValidator(refuse_text)] = Field(
-        (), max_length=20, description="an edge whose clients may; none = every edge's"
+        (), max_length=20, description="an edge whose clients are allowed; none = all edges"
     )
     peers: Annotated[tuple[ClientNetwork, ...], BeforeValidator(refuse_text)] = Field(
-        (), max_length=200, description="an address or network of clients that may; none = any"
+        (), max_length=200, description="an address or network of allowed clients; none = any"
     )
     certificates: Annotated[tuple[CertificateName, ...], BeforeValidator(refuse_text)] = Field(
         (),
         max_length=200,
-        description="a name in the verified certificate of clients that may: the subject's common name, or a DNS name "
-        "or URI; none = any, and clients without a certificate",
+        description="a name in the verified certificate of allowed clients: the subject's common name, a DNS name or a "
+        "URI; none = any client, with or without a certificate",
     )
 
     def lets_in(self, edge: str) -> bool:
-        """Whether this edge's clients may be among them."""
+        """Return whether clients of this edge may have access."""
         return not self.edges or edge in self.edges

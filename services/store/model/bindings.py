@@ -1,4 +1,4 @@
-"""`bindings` of a queue: how protocols see it beside its name, and what of `access` they could not keep."""
+"""Validate `bindings` of a queue document, and find contradictions between `bindings` and `access`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from services.store.model.rqp_binding import CastBinding, McaBinding
 from services.store.model.text_binding import TextBinding
 
 TEXT_EDGE, RING_EDGE = "pubsub", "ring"  # as the settings name them
-TEXT_KNOWS_NOBODY = (
-    "access.peers and access.certificates cannot hold for bindings.text: a line of the text service does not say who "
-    "sent it; leave one of them out, and say at the text edge's listeners who may connect (allow, tls.client_ca)"
+TEXT_HAS_NO_CLIENT_IDENTITY = (
+    "access.peers and access.certificates cannot be enforced with bindings.text: lines of the text service do not name "
+    "their sender; remove one of them, and restrict the text edge's listeners instead (allow, tls.client_ca)"
 )
-RING_KNOWS_NOBODY = (
-    "access.peers and access.certificates cannot hold for bindings.ring.inbox: nodes of a ring pass on what others "
-    "sent; leave one of them out, and say at the ring edge's listener who may connect (allow, tls.client_ca)"
+RING_HAS_NO_CLIENT_IDENTITY = (
+    "access.peers and access.certificates cannot be enforced with bindings.ring.inbox: ring nodes forward messages of "
+    "others; remove one of them, and restrict the ring edge's listener instead (allow, tls.client_ca)"
 )
-CAST_KNOWS_NO_CERTIFICATE = (
-    "access.certificates cannot hold for bindings.rqpCast.key: RQP/cast has no TLS; leave one of them out, and say in "
-    "access.peers which machines may send"
+CAST_HAS_NO_CERTIFICATES = (
+    "access.certificates cannot be enforced with bindings.rqpCast.key: RQP/cast has no TLS; remove one of them, and "
+    "list the machines that may send in access.peers"
 )
-TEXT_SHUT_OUT = f"bindings.text is of edge {TEXT_EDGE}, which access.edges leaves out: name it there, too"
-RING_SHUT_OUT = (
-    f"bindings.ring.inbox is of edge {RING_EDGE}, which access.edges leaves out: name it there, too"
+TEXT_EDGE_EXCLUDED = f"bindings.text needs edge {TEXT_EDGE}, which access.edges does not list: add it there"
+RING_EDGE_EXCLUDED = (
+    f"bindings.ring.inbox needs edge {RING_EDGE}, which access.edges does not list: add it there"
 )
 
 
 class Bindings(Document):
-    """How protocols see the queue beside its name."""
+    """How each protocol addresses the queue, in addition to its name."""
 
     text: TextBinding = TextBinding()
     rqp_mca: McaBinding = McaBinding()
@@ -37,18 +37,18 @@ class Bindings(Document):
 
 
 def contradiction(access: Access, bindings: Bindings) -> str:
-    """What a queue's bindings bring to it although its access forbids it, or cannot know: or ''.
+    """Return how `bindings` contradict `access`, or ''.
 
-    Nobody would be told, or nobody could ever come.
+    Such a queue would silently admit clients that `access` excludes, or would refuse every message of the binding.
     """
     is_of_text, is_inbox = bindings.text != TextBinding(), bindings.ring.inbox is not None
-    who = bool(access.peers or access.certificates)
+    names_clients = bool(access.peers or access.certificates)
     for is_so, problem in (
-        (is_of_text and who, TEXT_KNOWS_NOBODY),
-        (is_inbox and who, RING_KNOWS_NOBODY),
-        (bindings.rqp_cast.key is not None and bool(access.certificates), CAST_KNOWS_NO_CERTIFICATE),
-        (is_of_text and not access.lets_in(TEXT_EDGE), TEXT_SHUT_OUT),
-        (is_inbox and not access.lets_in(RING_EDGE), RING_SHUT_OUT),
+        (is_of_text and names_clients, TEXT_HAS_NO_CLIENT_IDENTITY),
+        (is_inbox and names_clients, RING_HAS_NO_CLIENT_IDENTITY),
+        (bindings.rqp_cast.key is not None and bool(access.certificates), CAST_HAS_NO_CERTIFICATES),
+        (is_of_text and not access.lets_in(TEXT_EDGE), TEXT_EDGE_EXCLUDED),
+        (is_inbox and not access.lets_in(RING_EDGE), RING_EDGE_EXCLUDED),
     ):
         if is_so:
             return problem

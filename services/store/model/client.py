@@ -1,4 +1,4 @@
-"""The client on whose behalf messages are put in or taken out."""
+"""Identify the client on whose behalf messages are put in or taken out."""
 
 from __future__ import annotations
 
@@ -6,29 +6,31 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class Known(Protocol):
-    """Who is at the other end of a connection, as the edge's shell knows him."""
+class ConnectedPeer(Protocol):
+    """The other end of a connection, as the edge's TCP shell knows it."""
 
     @property
-    def address(self) -> str: ...
+    def address(self) -> str:
+        """The peer's IP address."""
 
     @property
     def names(self) -> frozenset[str]:
-        """All in his verified certificate."""
+        """All names in the peer's verified certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client of an edge. What nobody can know is empty, and admitted where nobody asks for it alone."""
+    """A client of an edge. Unknown properties are empty, and denied wherever `access` requires them."""
 
     edge: str
     address: str = ""
     names: frozenset[str] = frozenset()  # in the verified certificate
 
     @classmethod
-    def at(cls, edge: str, peer: Known) -> Client:
+    def at(cls, edge: str, peer: ConnectedPeer) -> Client:
+        """Return the client that is connected to an edge as `peer`."""
         return cls(edge, peer.address, peer.names)
 
 
-# No client: the administrator, and what documents themselves set going. Every queue lets it.
-OURSELVES = Client("")
+# The administrator, and actions that documents themselves start. Every queue admits it.
+INTERNAL_CLIENT = Client("")

@@ -1,8 +1,8 @@
-"""The store's clock beside this machine's: every comparison of the two is made here.
+"""Compare the store's clock with this machine's; no other module does.
 
-Times of this machine are of its boot clock, which is never stepped and counts suspends. What the store says of its wall
-clock bounds the offset between the two; an answer outside the bounds shows that the store's clock was stepped. Lua has
-its own half, lua/clock.lua: what compares kept times with the server's present.
+This machine is represented by its boot clock, which is never stepped and includes suspends. Each time that the store
+reports bounds the offset between both clocks; a report outside the bounds shows that the store's clock was stepped.
+lua/clock.lua compares stored times with the server's present.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ log = logging.getLogger(__name__)
 
 MS = 1000.0
 NS_PER_MS = 1_000_000
-DRIFT = 1e-3  # more than two clocks drift apart, one of them slewed by NTP
-STEP_MS = 1000.0  # smaller steps are followed, and not reported
+DRIFT = 1e-3  # upper bound for the drift between two clocks of which NTP slews one
+STEP_MS = 1000.0  # smaller steps are followed silently
 
 
 def now() -> float:
-    """Return seconds of the boot clock: monotonic, and it goes on while the machine is suspended."""
+    """Return seconds of the boot clock, which is monotonic and includes suspends."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def wall_offset_ms(told_ms: int, asked_s: float) -> int:
-    """Return how far the store's clock is ahead of this machine's wall clock, by an answer asked for at `asked_s`."""
-    return told_ms - round((_wall_s() + (asked_s + now()) / 2) * MS)
+def wall_offset_ms(store_ms: int, asked_s: float) -> int:
+    """Return how far the store's clock is ahead of this machine's wall clock, from an answer requested at `asked_s`."""
+    return store_ms - round((_wall_s() + (asked_s + now()) / 2) * MS)
 
 
 def _wall_s() -> float:
@@ -38,7 +38,7 @@ def _wall_s() -> float:
 
 
 class Stamps:
-    """Ages of what the kernel stamps by this machine's wall clock, which may be stepped meanwhile."""
+    """Ages of time stamps that the kernel takes from this machine's wall clock, which may be stepped."""
 
     __slots__ = ("_before_s",)
 
@@ -46,12 +46,12 @@ class Stamps:
         self._before_s = _wall_s()
 
     def age_s(self, stamp_s: float) -> float:
-        """Return how long ago that was: by the clock as it is, or as it was at `settle`, whichever is possible."""
+        """Return the age of a stamp by the current clock, or if that is negative by the clock at the last `settle`."""
         ages = [now() + wall_s - stamp_s for wall_s in (_wall_s(), self._before_s)]
         return min((age_s for age_s in ages if age_s >= 0), default=0.0)
 
     def settle(self) -> None:
-        """Nothing that was stamped before is still to be read."""
+        """Adopt the current wall clock: no stamp taken before is still unread."""
         self._before_s = _wall_s()
 
 
@@ -60,23 +60,23 @@ def _ignore(_reason: str, _number: int) -> None:
 
 
 class Clock:
-    """The store's clock as this process knows it. Every answer that tells the store's time renews it."""
+    """The store's clock as estimated by this process; each answer with the store's time refines it."""
 
     __slots__ = ("_heard_at", "_high", "_low", "_observe", "_valid_from")
 
     def __init__(self, observe: Callable[[str, int], None] = _ignore) -> None:
-        """observe: counts steps, as CLOCK_STEPPED."""
+        """observe: called with CLOCK_STEPPED and 1 for each step."""
         self._observe = observe
-        self._low, self._high = -math.inf, math.inf  # bounds of the store's time less ours, ms
+        self._low, self._high = -math.inf, math.inf  # bounds of the store's time minus ours, ms
         self._heard_at = 0.0
-        self._valid_from = -math.inf  # older questions may have been answered before the last step
+        self._valid_from = -math.inf  # answers to earlier requests may predate the last step
 
-    def heard(self, told_ms: int, asked_s: float) -> None:
-        """Renew the offset: a question asked at `asked_s`, by `now`, is answered now with the store's time."""
+    def heard(self, store_ms: int, asked_s: float) -> None:
+        """Refine the offset with an answer that just arrived; `asked_s` is when it was requested, by `now`."""
         if asked_s < self._valid_from:
             return
         answered_s = now()
-        low, high = told_ms - answered_s * MS, told_ms + 1 - asked_s * MS
+        low, high = store_ms - answered_s * MS, store_ms + 1 - asked_s * MS
         drift = (answered_s - self._heard_at) * DRIFT * MS
         known_low, known_high = self._low - drift, self._high + drift
         if low <= known_high and high >= known_low:
@@ -100,7 +100,7 @@ class Clock:
 
     @property
     def _offset_ms(self) -> float:
-        """Before the first answer that of this machine's wall clock."""
+        """Return the store's time minus the boot clock; before the first answer, use this machine's wall clock."""
         if math.isinf(self._low):
             return _wall_s() * MS
         return (self._low + self._high) / 2
@@ -110,16 +110,16 @@ class Clock:
         return now() * MS + self._offset_ms
 
     def deadline_ms(self, after_ms: float) -> int:
-        """Return the store's time so long after now, not earlier than it may be."""
+        """Return the latest possible store time `after_ms` from now."""
         offset_ms = self._offset_ms if math.isinf(self._high) else self._high
         return int(now() * MS + offset_ms + after_ms)
 
     def age_ms(self, then_ms: float) -> float:
-        """Return how long ago that time of the store's was; one still to come, noted before a step back, is now."""
+        """Return the age of a store time; a future time, recorded before a step back, has age 0."""
         return max(0.0, self.now_ms() - then_ms)
 
     def wall_ns(self, then_ms: float) -> int:
-        """Return a past time of the store's by this machine's wall clock, ns since 1970."""
+        """Convert a past store time to this machine's wall clock, ns since 1970."""
         return time.time_ns() - round(self.age_ms(then_ms) * NS_PER_MS)
 
     def to_ms(self, seconds: float) -> int:

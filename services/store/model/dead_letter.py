@@ -1,4 +1,4 @@
-"""A dead letter, and which of them are meant."""
+"""Parse dead letters, and filter them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgpack
 
 ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 MAX_PART = (1 << 64) - 1  # of each half of an id
-# docs/store.md, "Reasons of dead letters"; an UNRELIABLE message over RQP/MCA dies of what the store refused it for
+# docs/store.md, "Reasons of dead letters"; the reason of an UNRELIABLE message over RQP/MCA is the store's refusal
 OWN_REASONS = frozenset(
     (
         *(
@@ -27,14 +27,14 @@ OWN_REASONS = frozenset(
         *("unencodable", "fault"),
     )
 )
-UNREAD = "\N{REPLACEMENT CHARACTER}"  # stands for octets that are no text
+UNREAD = "\N{REPLACEMENT CHARACTER}"  # replaces octets that are not UTF-8
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One dead message. Times are ms since 1970 of the store's clock; 0 = never delivered."""
+    """A dead message. Times are ms since 1970 by the store's clock; 0 = never delivered."""
 
-    id: str  # opaque, but later ones sort later
+    id: str  # opaque; ids of later dead letters sort later
     reason: str
     error: str
     origin: str
@@ -46,12 +46,13 @@ class DeadLetter:
     died_ms: int
     body: bytes
     attributes: dict[str, Any]
-    note: str = ""  # what was written beside it while it was tried
-    redriven: int = 0  # how often it had been brought back before it died
-    size: int = 0  # octets of the whole body; `body` may be its beginning
+    note: str = ""  # the note of its last holder (`Messages.note`)
+    redriven: int = 0  # number of redrives before it died
+    size: int = 0  # octets of the whole body, of which `body` may be a prefix
 
     @classmethod
     def parse(cls, identifier: bytes, size: int, flat: list[bytes]) -> DeadLetter:
+        """Parse the flat field list of a stream entry. Raises ValueError, KeyError or TypeError if it is damaged."""
         f = {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
         return cls(
             id=identifier.decode(),
@@ -73,43 +74,44 @@ class DeadLetter:
 
 
 class Pattern(Protocol):
-    """What a body has to match: one of `re`, or of whoever bounds the time of a search."""
+    """A compiled pattern for bodies: of `re`, or of a library with bounded search time."""
 
-    def search(self, text: bytes, /) -> object | None: ...
+    def search(self, text: bytes, /) -> object | None:
+        """Return a match, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which dead letters are meant; an empty one means all."""
+    """A selection of dead letters; an empty filter selects all."""
 
     reasons: tuple[str, ...] = ()
-    origin: str = ""  # a part of the origin
+    origin: str = ""  # substring of the origin
     older_than_ms: int = 0  # dead for at least this long
     body: Pattern | None = None
     ids: tuple[str, ...] = ()
-    died_until_ms: int = 0  # of the store's clock; 0 = whenever
-    until: str = ""  # the last one's id; '' = the last there is
+    died_until_ms: int = 0  # by the store's clock; 0 = any time
+    until: str = ""  # id of the last one to select; '' = no bound
 
     def matches(self, letter: DeadLetter, now_ms: int) -> bool:
-        """All but the body, on which a pattern is tried elsewhere (searching.py)."""
+        """Return whether everything but the body matches; searching.py matches bodies."""
         return (
             (not self.reasons or letter.reason in self.reasons)
             and self.origin in letter.origin
             and (not self.older_than_ms or now_ms - letter.died_ms >= self.older_than_ms)
             and (not self.died_until_ms or letter.died_ms <= self.died_until_ms)
-            and (not self.until or age_of(letter.id) <= age_of(self.until))
+            and (not self.until or parse_id(letter.id) <= parse_id(self.until))
             and (not self.ids or letter.id in self.ids)
         )
 
     def as_of(self, ms: int) -> Filter:
-        """Those that it meant at this moment: what died later, or was not dead for long enough, is not meant."""
+        """Return the filter with its relative age fixed at the time `ms`: later dead letters do not match."""
         until = min(ms, self.died_until_ms or ms) - self.older_than_ms
         return replace(self, older_than_ms=0, died_until_ms=max(1, until))
 
     def arguments(self, now_ms: int) -> list[Any]:
-        """What the store can see to itself, as the function `dead` takes it: it lets through what `matches`, and more.
+        """Return the arguments with which the Redis function `dead` preselects: a superset of what `matches` accepts.
 
-        Raises no error for text that no letter can have.
+        Text that no dead letter can contain is accepted, too.
         """
         latest = [now_ms - self.older_than_ms] if self.older_than_ms else []
         latest += [self.died_until_ms] if self.died_until_ms else []
@@ -118,16 +120,17 @@ class Filter:
         return [max(1, min(latest)) if latest else 0, *texts]
 
 
-def age_of(identifier: str) -> tuple[int, ...]:
-    """By which ids sort."""
-    return tuple(map(int, identifier.split("-")))
+def parse_id(identifier: str) -> tuple[int, int]:
+    """Return the two numbers of a stream entry's id, by which ids sort."""
+    first, _, second = identifier.partition("-")
+    return int(first), int(second)
 
 
 def is_id(text: str) -> bool:
-    """Whether a dead letter could have it."""
-    return ID.fullmatch(text) is not None and max(age_of(text)) <= MAX_PART
+    """Return whether a text is a valid id of a dead letter."""
+    return ID.fullmatch(text) is not None and max(parse_id(text)) <= MAX_PART
 
 
 def is_last_id(identifier: str) -> bool:
-    """None can come behind it, and the store does not take it as what is to be gone on from."""
-    return age_of(identifier) == (MAX_PART, MAX_PART)
+    """Return whether this is the highest possible id, which Redis rejects as an exclusive lower bound."""
+    return parse_id(identifier) == (MAX_PART, MAX_PART)

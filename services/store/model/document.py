@@ -1,5 +1,6 @@
-"""What all parts of a document share: camelCase in files, no field that this version does not know, and null for what
-is not said: as Kubernetes has it, and as YAML reads `access:` with nothing behind it.
+"""Define the base of all document models: camelCase names, no unknown fields, and null for omitted fields.
+
+Kubernetes treats null as omitted, and YAML reads `access:` without a value as null.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
 
 
 class Document(BaseModel):
+    """A part of a document, immutable."""
+
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, use_enum_values=False
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_not_said(cls, given: Any) -> Any:
+    def _omit_nulls(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
         known = {*cls.model_fields, *(field.alias for field in cls.model_fields.values())}
@@ -28,24 +31,24 @@ class Document(BaseModel):
 
 
 def is_text(text: str) -> bool:
-    """Half a character of a JSON escape cannot be written as UTF-8."""
+    """Return whether a text can be encoded as UTF-8: it has no lone surrogate from a JSON escape."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def written(pattern: str, max_length: int, says: str) -> WithJsonSchema:
-    """How a JSON schema describes what a function of ours checks. Patterns mean the same to Python, ECMA and RE2."""
+def written(pattern: str, max_length: int, message: str) -> WithJsonSchema:
+    """Return the JSON schema of a text checked by a validator; patterns mean the same in Python, ECMA and RE2."""
     return WithJsonSchema(
         {
             "type": "string",
             "maxLength": max_length,
             "pattern": f"^(?:{pattern})$",
-            "patternErrorMessage": says,  # as editors call it
+            "patternErrorMessage": message,  # shown by editors
         }
     )
 
 
 def refuse_bool(value: object) -> object:
-    """YAML's `yes` would be taken for 1."""
+    """Refuse a boolean, as YAML's `yes` would be read as 1. Raises ValueError."""
     if isinstance(value, bool):
         raise ValueError("write a whole number")
     return value

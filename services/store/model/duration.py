@@ -1,4 +1,4 @@
-"""Durations of documents: text with a unit in files, milliseconds here and in the store."""
+"""Convert durations between the text of documents and milliseconds, which the store uses."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from services.store.model.document import written
 
 DURATION = re.compile(r"(\d+)(ms|s|m|h|d)\Z", re.ASCII)
 UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-MAX_NUMBER = (1 << 53) - 1  # Lua's numbers, in which the store counts, are exact up to here
-# as many digits of each unit as stay below it in ms
+MAX_NUMBER = (1 << 53) - 1  # Lua's numbers are exact up to here
+# the digits of each unit keep the duration below MAX_NUMBER ms
 DURATION_TEXT = "[0-9]{1,15}ms|[0-9]{1,12}s|[0-9]{1,10}m|[0-9]{1,9}h|[0-9]{1,8}d"
 MAX_DURATION_TEXT = 17  # characters
 NO_DURATION = "write a duration as a whole number and ms, s, m, h or d, as in 30s"
@@ -21,7 +21,7 @@ STORED = {"durations": "ms"}  # validation context of documents that the store i
 
 
 def parse_duration(value: object, info: ValidationInfo) -> object:
-    """'30s' -> 30000 (ms). Bare numbers are refused, they would have to guess the unit; our own are in ms."""
+    """Convert '30s' to 30000 (ms); numbers are accepted in stored documents only. Raises ValueError."""
     if isinstance(value, str):
         found = DURATION.match(value)
         if not found:
@@ -35,7 +35,7 @@ def parse_duration(value: object, info: ValidationInfo) -> object:
 
 
 def format_duration(ms: int) -> str:
-    """30000 -> '30s', in the largest unit that is exact and that documents may have so many digits of."""
+    """Convert 30000 (ms) to '30s', in the largest exact unit that has room for the digits."""
     for unit in ("d", "h", "m", "s"):
         text = f"{ms // UNIT_MS[unit]}{unit}"
         if ms and ms % UNIT_MS[unit] == 0 and re.fullmatch(DURATION_TEXT, text):

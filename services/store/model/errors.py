@@ -1,43 +1,4 @@
-"""What the store refuses, one exception a reason.
-
-StoreError
-├── StoreUnavailable      nothing was done, and nothing will be done later; back off and tell the client
-│   ├── DatasetLost       the store came back as other data: refuse service until it is restored
-│   ├── NotInitialised    no dataset or no functions there yet
-│   └── TooLate           the deadline had passed before the store looked at the call
-├── OutcomeUnknown        it was sent, and what became of it cannot be learnt: never answer OK, never "failed"
-├── QueueUnknown          no such queue, or the handle is of a queue deleted meanwhile
-├── AccessDenied          the queue's `access` does not let this client
-├── QueueExists
-├── QueueChanged          its document is another one than the caller saw
-├── PeerChanged           the same of a peer
-├── QueueNotEmpty
-├── NameReserved          the name is for queues of Penstock itself
-├── NumberTaken           another queue has this number, or leads to it
-├── BehindRefused         the same source wanted something before it in order, which was refused
-├── QueueFull             max_length or max_bytes reached, overflow policy reject
-├── MessageTooLarge       larger than the peers of a transmission queue take
-├── QueuePaused
-├── QueueReserved         somebody else holds the reservation
-│   └── QueueServed       somebody else had it for the same question, which is answered
-├── ReservationLost       the reservation that the caller had is gone
-├── StoreFull             above 75 % of maxmemory: publishes are refused, settles never
-├── StoreEvicts           the store may throw messages away when memory is short: publishes are refused
-├── LeaseLost             the message is not leased to the caller any more
-├── AckLevelRefused       this store cannot keep the ack level that was asked for
-├── AckLevelLost          the store keeps nothing on disk any more, so `fsync` is not promised any longer
-├── ReasonUnknown         nothing dies of what a filter of dead letters names
-├── BatchDiffers          another batch was stored under this id
-├── BindingsChanged       queues that subscribe to the log have come or gone: look again and ask anew
-├── NumbersScattered      a neighbour's numbers come in too many pieces to be kept
-├── DomainMismatch        queues of two domains cannot be changed together
-├── ReportUnknown         the analytics job's report is of another version
-└── StoreFault            the store answered what it never should: a bug, ours or its
-    └── QueueUnreadable   the queue's document is of a newer version, or spoilt
-
-The docstring is the default message, `outward` what strangers may read of it; `reason` is the stable label of the
-counter.
-"""
+"""Define the store's refusals, one exception for each reason."""
 
 from __future__ import annotations
 
@@ -45,239 +6,278 @@ from typing import ClassVar
 
 
 class StoreError(Exception):
-    """the store refused"""
+    """A refusal by the store."""
 
-    reason: ClassVar[str] = "store_error"
+    message: ClassVar[str] = "the store refused"  # unless the instance has its own
+    reason: ClassVar[str] = "store_error"  # the stable label of counters
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message or self.__doc__)
+        super().__init__(message or self.message)
 
     @property
     def outward(self) -> str:
-        """What strangers may read."""
+        """The text that clients may read."""
         return str(self)
 
 
 class StoreUnavailable(StoreError):
-    """the store cannot be reached; nothing was stored: try again later"""
+    """Nothing was done, and nothing will be done later: back off and tell the client."""
 
+    message = "the store cannot be reached; nothing was stored: try again later"
     reason = "store_unavailable"
 
     def __init__(self, message: str = "", *, disk: str = "") -> None:
-        """disk: why the store cannot write to its disk, without addresses and paths: strangers may read it."""
+        """disk: why the store cannot write to its disk, without addresses and paths, as clients may read it."""
         super().__init__(message)
         self.names_disk = bool(disk)
-        self._outward = disk or str(self.__doc__)
+        self._outward = disk or self.message
 
     @property
     def outward(self) -> str:
-        """Nothing of the message, which may say where the store is, and what it said itself."""
+        """The text without the instance's message, which may contain addresses and the store's own words."""
         return self._outward
 
 
 class DatasetLost(StoreUnavailable):
-    """the store holds other data than before; restore it, or accept the loss: `penstock store init --accept-loss`"""
+    """The store came back with another dataset: refuse service until it is restored."""
 
+    message = (
+        "the store holds other data than before; restore it, or accept the loss: "
+        "`penstock store init --accept-loss`"
+    )
     reason = "dataset_lost"
 
 
 class NotInitialised(StoreUnavailable):
-    """the store is empty: set it up with `penstock store init` (or `penstock up`)"""
+    """The store has no dataset or no functions."""
 
+    message = "the store is empty: set it up with `penstock store init` (or `penstock up`)"
     reason = "not_initialised"
 
 
 class TooLate(StoreUnavailable):
-    """the deadline passed before the store could do it; nothing was stored"""
+    """The deadline passed before the store began the call."""
 
+    message = "the deadline passed before the store could do it; nothing was stored"
     reason = "too_late"
 
 
 class OutcomeUnknown(StoreError):
-    """the store was asked, but its answer cannot be learnt"""
+    """A call was sent, and its outcome cannot be determined: report neither success nor failure."""
 
+    message = "the request was sent to the store, but its outcome is unknown"
     reason = "outcome_unknown"
 
 
 class QueueUnknown(StoreError):
-    """there is no such queue"""
+    """There is no such queue, or the handle is of a deleted queue."""
 
+    message = "there is no such queue"
     reason = "queue_unknown"
 
 
 class AccessDenied(StoreError):
-    """the queue is not for this client"""
+    """The queue's `access` does not admit the client."""
 
+    message = "the queue does not admit this client"
     reason = "access_denied"
 
 
 class QueueExists(StoreError):
-    """a queue of this name exists already"""
+    """The name is taken."""
 
+    message = "a queue of this name exists already"
     reason = "queue_exists"
 
 
 class NameReserved(StoreError):
-    """this name is reserved for Penstock's own queues: choose another one"""
+    """The name is reserved for internal queues."""
 
+    message = "this name is reserved for Penstock's own queues: choose another one"
     reason = "reserved_name"
 
 
 class QueueChanged(StoreError):
-    """the queue's document was changed meanwhile"""
+    """The queue's document is not the one that the caller saw."""
 
+    message = "the queue's document was changed meanwhile"
     reason = "queue_changed"
 
 
 class PeerChanged(StoreError):
-    """the peer's document was changed meanwhile"""
+    """The peer's document is not the one that the caller saw."""
 
+    message = "the peer's document was changed meanwhile"
     reason = "peer_changed"
 
 
 class QueueNotEmpty(StoreError):
-    """the queue still holds messages or dead letters and may only be deleted empty"""
+    """The queue has messages or dead letters, and may only be deleted empty."""
 
+    message = "the queue still holds messages or dead letters and may only be deleted empty"
     reason = "queue_not_empty"
 
 
 class NumberTaken(StoreError):
-    """another queue has this number, or leads to it"""
+    """Another queue has this number, or leads to it."""
 
+    message = "another queue has this number, or leads to it"
     reason = "number_taken"
 
 
 class BehindRefused(StoreError):
-    """what came before it was refused"""
+    """An earlier request of the same ordered source was refused."""
 
+    message = "an earlier message was refused"
     reason = "behind_refused"
 
 
 class QueueFull(StoreError):
-    """the queue is full"""
+    """maxLength or maxBytes is reached, and the overflow policy is reject."""
 
+    message = "the queue is full"
     reason = "queue_full"
 
 
 class MessageTooLarge(StoreError):
-    """the message is larger than the queue's peers take"""
+    """The message is larger than the peers of a transmission queue accept."""
 
+    message = "the message is larger than the queue's peers accept"
     reason = "too_large_for_peers"
 
 
 class QueuePaused(StoreError):
-    """the queue is paused"""
+    """The queue is paused."""
 
+    message = "the queue is paused"
     reason = "queue_paused"
 
 
 class QueueReserved(StoreError):
-    """the queue is reserved by another sender"""
+    """Another sender holds the reservation."""
 
+    message = "the queue is reserved by another sender"
     reason = "queue_reserved"
 
 
 class QueueServed(QueueReserved):
-    """another process has had the queue for this question"""
+    """Another process had the reservation for the same question, which is answered."""
 
+    message = "another process served this question"
     reason = "queue_served"
 
 
 class ReservationLost(StoreError):
-    """the reservation of this queue has run out"""
+    """The caller's reservation has expired."""
 
+    message = "the reservation of this queue has expired"
     reason = "reservation_lost"
 
 
 class StoreFull(StoreError):
-    """the store's memory is more than 75 % full: take messages out or raise maxmemory"""
+    """Memory is above 75 % of maxmemory: publishes are refused, settles never."""
 
+    message = "the store's memory is more than 75 % full: take messages out or raise maxmemory"
     reason = "store_full"
 
 
 class StoreEvicts(StoreError):
-    """the store may evict messages: set maxmemory-policy to noeviction"""
+    """The store may evict data when memory is short: publishes are refused."""
 
+    message = "the store may evict messages: set maxmemory-policy to noeviction"
     reason = "store_evicts"
 
 
 class LeaseLost(StoreError):
-    """the message is not leased to the caller any more"""
+    """The caller no longer holds the lease of the message."""
 
+    message = "the caller's lease of the message was lost"
     reason = "lease_lost"
 
 
 class AckLevelRefused(StoreError):
-    """this store cannot keep that ack level"""
+    """The store cannot guarantee the requested ack level."""
 
+    message = "this store cannot guarantee that ack level"
     reason = "ack_level_refused"
 
 
 class AckLevelLost(StoreError):
-    """the store's append-only file has been switched off: it keeps nothing any more, so nothing is promised"""
+    """The store has stopped writing to disk, so it no longer guarantees `fsync`."""
 
+    message = (
+        "the store's append-only file is off, so nothing is kept on disk: switch it on again (appendonly yes)"
+    )
     reason = "ack_level_lost"
 
 
 class ReasonUnknown(StoreError):
-    """nothing dies of this reason"""
+    """A filter of dead letters names a reason that does not exist."""
 
+    message = "there is no such reason for dead letters"
     reason = "reason_unknown"
 
 
 class BatchDiffers(StoreError):
-    """another batch was stored under this id: each batch needs an id of its own"""
+    """Another batch was stored under this id."""
 
+    message = "another batch was stored under this id: use a new id for each batch"
     reason = "batch_differs"
 
 
 class BindingsChanged(StoreError):
-    """the queues that subscribe to the log are others than the caller knows"""
+    """The queues that subscribe to the log have changed: read them again and repeat the request."""
 
+    message = "the queues that subscribe to the log have changed"
     reason = "bindings_changed"
 
 
 class NumbersScattered(StoreError):
-    """the numbers of a neighbour's messages are scattered: too many pieces, or too many origins, to be kept"""
+    """A neighbour's numbers have too many gaps to be stored."""
 
+    message = "the numbers of a neighbour's messages have too many gaps or origins to be stored"
     reason = "numbers_scattered"
 
 
 class DomainMismatch(StoreError):
-    """queues of different domains cannot be changed in one step"""
+    """Queues of two domains cannot be changed in one step."""
 
+    message = "queues of different domains cannot be changed in one step"
     reason = "domain_mismatch"
 
 
 class ReportUnknown(StoreError):
-    """the analytics job's report is of a version that this program does not know"""
+    """The analytics job's report has another version."""
 
+    message = "the analytics job's report has a version that this program cannot read"
     reason = "report_unknown"
 
 
 class StoreFault(StoreError):
-    """the store answered what it never should"""
+    """The store gave an impossible answer: a bug, here or there."""
 
+    message = "the store gave an impossible answer: this is a bug"
     reason = "store_fault"
 
     @property
     def outward(self) -> str:
-        """Nothing of the message, which has the store's own words."""
-        return str(self.__doc__)
+        """The text without the instance's message, which contains the store's own words."""
+        return self.message
 
 
 class QueueUnreadable(StoreFault):
-    """the queue's document in the store cannot be read"""
+    """The queue's document is of a newer version, or damaged."""
 
+    message = "the queue's document in the store cannot be read"
     reason = "queue_unreadable"
 
     def __init__(self, message: str = "", *, is_known: bool = True) -> None:
-        """is_known: its id and domain can be read, so whatever is in the queue can be reached."""
+        """is_known: its id and domain can be read, so the queue's messages are accessible."""
         super().__init__(message)
         self.is_known = is_known
 
 
-# How the functions name their refusals (lua/publish.lua, lua/commit.lua).
+# The names of refusals in replies of functions (lua/publish.lua, lua/commit.lua).
 REFUSALS: dict[str, type[StoreError]] = {
     "FULL": QueueFull,
     "BEHIND": BehindRefused,
@@ -294,13 +294,11 @@ REFUSALS: dict[str, type[StoreError]] = {
     "BINDINGS": BindingsChanged,
     "SCATTERED": NumbersScattered,
 }
-
-
 REFUSAL_LABELS = frozenset(kind.reason for kind in REFUSALS.values())
 
 
 def domain_lost(domain: str) -> DatasetLost:
-    """Of a domain that was ready."""
+    """Return the error for a domain that was ready and is empty now."""
     return DatasetLost(
         f"domain {domain!r} was set up and is empty now: restore its shard, or accept the loss with "
         "`penstock store init --accept-loss`"
@@ -308,12 +306,12 @@ def domain_lost(domain: str) -> DatasetLost:
 
 
 def refusal(name: bytes | str) -> StoreError:
-    """The exception for a refusal that a function named."""
+    """Return the exception for the name of a refusal."""
     text = name.decode() if isinstance(name, bytes) else name
     return REFUSALS[text]() if text in REFUSALS else StoreFault(f"unknown refusal {text!r}")
 
 
 def refused_as(reply: bytes) -> StoreError | None:
-    """The exception for a reply that is the name of a refusal, else None."""
+    """Return the exception for a reply that names a refusal, else None."""
     known = REFUSALS.get(reply.decode("utf-8", "replace"))
     return None if known is None else known()

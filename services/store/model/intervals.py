@@ -1,8 +1,6 @@
-"""Which numbers of a row are held: normally all from the first on, so a few intervals say it (pubsub.md 4.4).
+"""Represent sets of sequence numbers as a few intervals, as in `1-100+105-200` (pubsub.md 4.4).
 
-    1-100+105-200
-
-Sets are values: every operation makes another one and leaves its operands as they were.
+Sets are immutable values: every operation returns a new set.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from operator import itemgetter
 
 Span = tuple[int, int]  # first and last number, both held
 
-MAX_NUMBER = (1 << 53) - 1  # the functions inside Redis count in doubles, which are exact up to here
+MAX_NUMBER = (1 << 53) - 1  # Redis functions count in doubles, which are exact up to here
 NOTHING = "-"  # the text form of the empty set
 
 _SPAN = re.compile(r"([1-9][0-9]{0,15})-([1-9][0-9]{0,15})")  # 16 digits: those of MAX_NUMBER
@@ -25,32 +23,32 @@ _last = itemgetter(1)
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """A set of whole numbers from 1 to MAX_NUMBER. True if it is not empty; equal sets are equal values.
+    """A set of whole numbers from 1 to MAX_NUMBER; a non-empty set is true, and equal sets compare equal.
 
-    `spans` are sorted and neither overlap nor touch; made from outside by `of` or `parse`, which see to that.
+    `spans` are sorted and neither overlap nor touch. Create sets with `of` or `parse`, which ensure that.
     """
 
     spans: tuple[Span, ...] = ()
 
     @classmethod
     def of(cls, spans: Iterable[Span]) -> Intervals:
-        """Any spans, in any order. Raises ValueError if one is empty or out of range."""
+        """Build a set from spans in any order. Raises ValueError for a span that is empty or out of range."""
         return cls(_merged(sorted(_checked(*span) for span in spans)))
 
     @classmethod
     def parse(cls, text: str | bytes) -> Intervals:
-        """The text form; "" is the empty set too. Raises ValueError on anything else."""
+        """Parse the text form; "" is the empty set, too. Raises ValueError for any other text."""
         shown = text.decode("ascii") if isinstance(text, bytes) else text
         return cls() if shown in ("", NOTHING) else cls.of(map(_parse_span, shown.split("+")))
 
     def format(self) -> str:
-        """The text form: ASCII, the shortest that says it."""
+        """Return the shortest text form, ASCII."""
         return "+".join([f"{first}-{last}" for first, last in self.spans]) or NOTHING
 
     def add(self, first: int, last: int) -> Intervals:
-        """This set and the numbers from `first` to `last`. Raises ValueError if there are none or out of range."""
+        """Return this set with `first` to `last` added. Raises ValueError for a span that is empty or out of range."""
         first, last = _checked(first, last)
-        # what touches the new span becomes one with it: 1-4 and 5-9 are 1-9
+        # merge spans that touch the new one: 1-4 and 5-9 become 1-9
         start = bisect_left(self.spans, first - 1, key=_last)
         end = bisect_right(self.spans, last + 1, lo=start, key=_first)
         if start < end:
@@ -59,27 +57,27 @@ class Intervals:
         return Intervals((*self.spans[:start], (first, last), *self.spans[end:]))
 
     def union(self, other: Intervals) -> Intervals:
-        """The numbers that at least one of both holds."""
+        """Return the numbers that are in at least one of the sets."""
         if not self.spans or not other.spans:
             return self if self.spans else other
-        return Intervals(
-            _merged(sorted(self.spans + other.spans))
-        )  # two sorted halves: sorted in linear time
+        # sorting two sorted halves takes linear time
+        return Intervals(_merged(sorted(self.spans + other.spans)))
 
     def minus(self, other: Intervals) -> Intervals:
-        """The numbers of this set that `other` does not hold."""
+        """Return the numbers of this set that are not in `other`."""
         return Intervals(tuple(_difference(self.spans, other.spans))) if other.spans else self
 
     def holds(self, number: int) -> bool:
+        """Return whether the number is in the set."""
         return self.covers(number, number)
 
     def covers(self, first: int, last: int) -> bool:
-        """Whether every number from `first` to `last` is held."""
+        """Return whether every number from `first` to `last` is in the set."""
         index = bisect_left(self.spans, last, key=_last)
         return index < len(self.spans) and self.spans[index][0] <= first
 
     def total(self) -> int:
-        """How many numbers are held."""
+        """Return the number of elements."""
         return sum([last - first + 1 for first, last in self.spans])
 
     def __bool__(self) -> bool:
@@ -99,7 +97,7 @@ def _parse_span(text: str) -> Span:
 
 
 def _merged(spans: list[Span]) -> tuple[Span, ...]:
-    """Sorted spans, those that overlap or touch made one."""
+    """Merge sorted spans that overlap or touch."""
     merged: list[Span] = []
     for span in spans:
         if not merged or span[0] > merged[-1][1] + 1:
@@ -110,7 +108,7 @@ def _merged(spans: list[Span]) -> tuple[Span, ...]:
 
 
 def _difference(spans: tuple[Span, ...], holes: tuple[Span, ...]) -> Iterator[Span]:
-    """What the holes leave of the spans; both are walked once, side by side."""
+    """Yield the spans without the holes, in one pass over both."""
     index = bisect_left(holes, spans[0][0], key=_last) if spans else 0
     for first, last in spans:
         while index < len(holes) and holes[index][0] <= last:

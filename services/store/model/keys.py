@@ -1,9 +1,7 @@
-"""The key schema on the client's side; lua/schema.lua says what each key holds."""
+"""Build the names of keys in the store; lua/schema.lua documents their contents."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from urllib.parse import quote
 
 REGISTRY_DOMAIN = "registry"
@@ -11,185 +9,93 @@ QUEUE_KEYS = ("s", "q", "l", "r", "f", "m", "d", "x")  # the order that every fu
 
 
 def encode_domain(name: str) -> str:
-    """A domain name as it stands in keys: no byte of it can end the hash tag or the field."""
+    """Escape a domain name for keys, so that no octet of it can end the hash tag or the field."""
     return quote(name, safe="-_.")
 
 
-@dataclass(frozen=True)
 class DomainKeys:
-    """The keys of one transaction domain; all share one hash tag, so one shard holds them."""
+    """The keys of one transaction domain, in one shard because they share a hash tag."""
 
-    domain: str
-
-    @cached_property
-    def prefix(self) -> str:
-        return "ps:{" + encode_domain(self.domain) + "}:"
-
-    @cached_property
-    def epoch(self) -> str:
-        return self.prefix + "epoch"
-
-    @cached_property
-    def sessions(self) -> str:
-        return self.prefix + "ses"
-
-    @cached_property
-    def dying(self) -> str:
-        return self.prefix + "dying"
-
-    @cached_property
-    def state(self) -> str:
-        return self.prefix + "state"
-
-    @cached_property
-    def samples(self) -> str:
-        """What edges have done, and how queues stood: see docs/store.md."""
-        return self.prefix + "samples"
-
-    @cached_property
-    def dead_traced(self) -> str:
-        """Who reads new dead letters to trace them; expires."""
-        return self.prefix + "dead:traced"
-
-    @cached_property
-    def wake_channel(self) -> str:
-        return self.prefix + "wake"
+    def __init__(self, domain: str) -> None:
+        self.domain = domain
+        self.prefix = prefix = "ps:{" + encode_domain(domain) + "}:"
+        self.epoch = prefix + "epoch"
+        self.sessions = prefix + "ses"
+        self.dying = prefix + "dying"
+        self.state = prefix + "state"
+        self.samples = prefix + "samples"  # activity of edges, states of queues (docs/store.md)
+        self.dead_traced = prefix + "dead:traced"  # lease on tracing new dead letters
+        self.wake_channel = prefix + "wake"
+        self.log_base = prefix + "log:base"
+        self.log_seen = prefix + "log:seen"
+        # the log of the text service: stream, hash, numbers held, numbers gone
+        self.log = (f"{prefix}log:s", f"{prefix}log:h", f"{prefix}log:held", f"{prefix}log:gone")
+        # the log's hash, with the version of the bindings, and the queues that subscribe
+        self.bindings = (f"{prefix}log:h", f"{prefix}log:b")
 
     def lane(self, session: str) -> str:
+        """Return the key with a session's latest replies, for calls that are repeated."""
         return f"{self.prefix}lane:{session}"
 
     def lots(self, session: str) -> str:
+        """Return the key of a session's lease batches."""
         return f"{self.prefix}lots:{session}"
 
     def transaction(self, identifier: str) -> str:
+        """Return the key that remembers a commit."""
         return f"{self.prefix}tx:{identifier}"
 
     def journal(self, name: str) -> str:
+        """Return the key with the highest stored number of a journal."""
         return f"{self.prefix}j:{name}"
 
     def request(self, identifier: bytes) -> str:
+        """Return the key that remembers a ring request."""
         return f"{self.prefix}r:{identifier.hex()}"
 
     def fate(self, token: str) -> str:
+        """Return the key that records what became of a tracked message."""
         return f"{self.prefix}fate:{token}"
 
     def emptied(self, run: str) -> str:
+        """Return the key with the progress of a purge."""
         return f"{self.prefix}emptied:{run}"
 
     def queue(self, qid: str) -> tuple[str, ...]:
+        """Return the keys of a queue, in the order of QUEUE_KEYS."""
         return tuple(f"{self.prefix}{qid}:{key}" for key in QUEUE_KEYS)
 
-    @cached_property
-    def log(self) -> tuple[str, str, str, str]:
-        """The log of the text service: stream, hash, numbers held, numbers gone."""
-        return (
-            f"{self.prefix}log:s",
-            f"{self.prefix}log:h",
-            f"{self.prefix}log:held",
-            f"{self.prefix}log:gone",
-        )
-
-    @cached_property
-    def bindings(self) -> tuple[str, str]:
-        """The log's hash, which has their version, and the queues that subscribe to the log."""
-        return (f"{self.prefix}log:h", f"{self.prefix}log:b")
-
-    @cached_property
-    def log_base(self) -> str:
-        return self.prefix + "log:base"
-
-    @cached_property
-    def log_seen(self) -> str:
-        return self.prefix + "log:seen"
-
     def log_lease(self, neighbour: str) -> str:
+        """Return the key of the lease on following a neighbour's log."""
         return f"{self.prefix}log:link:{neighbour}"
 
 
-@dataclass(frozen=True)
 class RegistryKeys:
-    """The catalogue of all queues and domains; it has a shard of its own."""
+    """The keys of the catalogue of queues and domains, which has a shard of its own."""
 
-    prefix: str = "ps:{" + REGISTRY_DOMAIN + "}:"
-
-    @property
-    def epoch(self) -> str:
-        return self.prefix + "epoch"
-
-    @property
-    def queues(self) -> str:
-        return self.prefix + "queues"
-
-    @property
-    def numbers(self) -> str:
-        return self.prefix + "numbers"
-
-    @property
-    def remotes(self) -> str:
-        return self.prefix + "remotes"
-
-    @property
-    def domains(self) -> str:
-        return self.prefix + "domains"
-
-    @property
-    def ids(self) -> str:
-        return self.prefix + "ids"
-
-    @property
-    def cast_ids(self) -> str:
-        return self.prefix + "cast_ids"
-
-    @property
-    def peers(self) -> str:
-        return self.prefix + "peers"
-
-    @property
-    def ring_nodes(self) -> str:
-        return self.prefix + "ring_nodes"
-
-    @property
-    def processes(self) -> str:
-        """The directory of running processes."""
-        return self.prefix + "processes"
-
-    @property
-    def jobs(self) -> str:
-        """The board of consoles' jobs."""
-        return self.prefix + "jobs"
-
-    @property
-    def questions(self) -> str:
-        """The channel on which running processes are asked."""
-        return self.prefix + "ask"
+    prefix = "ps:{" + REGISTRY_DOMAIN + "}:"
+    epoch = prefix + "epoch"
+    queues = prefix + "queues"
+    numbers = prefix + "numbers"
+    remotes = prefix + "remotes"
+    domains = prefix + "domains"
+    ids = prefix + "ids"
+    cast_ids = prefix + "cast_ids"
+    peers = prefix + "peers"
+    ring_nodes = prefix + "ring_nodes"
+    processes = prefix + "processes"  # the directory of running processes
+    jobs = prefix + "jobs"  # the consoles' jobs
+    questions = prefix + "ask"  # channel of questions to running processes
+    promises = prefix + "promises"
+    report = prefix + "report"  # the latest report of the analytics job
+    audit = prefix + "audit"  # changes made through the console
+    audit_minor = prefix + "audit_minor"  # frequent and refused actions, which must not displace the changes
+    changes = prefix + "changes"  # channel of changed documents
 
     def answers(self, question: str) -> str:
-        """The channel on which they answer."""
+        """Return the channel on which processes answer a question."""
         return f"{self.prefix}answers:{question}"
 
     def request(self, identifier: bytes) -> str:
+        """Return the key that remembers a ring request to create or delete a queue."""
         return f"{self.prefix}r:{identifier.hex()}"
-
-    @property
-    def promises(self) -> str:
-        return self.prefix + "promises"
-
-    @property
-    def report(self) -> str:
-        """What the analytics job found last."""
-        return self.prefix + "report"
-
-    @property
-    def audit(self) -> str:
-        """What was changed by way of the console, and by whom."""
-        return self.prefix + "audit"
-
-    @property
-    def audit_minor(self) -> str:
-        """What happens often, and what was refused: it pushes nothing out of the other one."""
-        return self.prefix + "audit_minor"
-
-    @property
-    def changes(self) -> str:
-        """The channel on which a change of a queue's document is told."""
-        return self.prefix + "changes"

@@ -1,4 +1,4 @@
-"""What may be asked of one call to the store, and how the answer is told: each verb's operation as a value."""
+"""Define the operations that one call to the store may carry, and the callbacks for their results."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from services.store.model.requests import Once, Request
 MAX_MESSAGES = 1000  # published or taken by one call (Lua unpacks 8,000 values at the most)
 MAX_BYTES = 1 << 20  # of records in one call; a single larger message goes alone
 MAX_QUEUES = 128
-TAKE_BYTES = 1 << 20  # of bodies that one call's takes may answer, or one message that is larger
-
+TAKE_BYTES = 1 << 20  # of bodies in the reply of one call's takes, unless a single message is larger
 
 Refusals = list[tuple[int, StoreError]]  # (index in the run, why)
 Published = Callable[[Refusals | StoreError], None]  # [] = all are stored
-Taken = Callable[[list[Delivery] | StoreError, bool], None]  # True: there was more than one call may carry
+Taken = Callable[[list[Delivery] | StoreError, bool], None]  # True: more messages are available
 Counted = Callable[[int | StoreError], None]
 Done = Callable[[StoreError | None], None]
 Placed = Callable[[str | StoreError], None]  # a place in the log: "<era>-<messages up to there>"
 
 
 class Phase(IntEnum):
-    """The order within a round."""
+    """The order of operations within a round."""
 
     SETTLE = 0
     PUBLISH = 1
@@ -39,60 +38,68 @@ class Phase(IntEnum):
 
 
 class Source:
-    """Whoever wants its own requests done in sequence: a connection.
+    """A source whose requests are executed in order: a connection.
 
-    client: on whose behalf. Every verb that puts in or takes out asks the queue whether it lets him: so no edge can
-    forget it, and a document that changes counts from the next request on.
+    client: on whose behalf. Every put and take checks that the queue admits it, so no edge can omit the check, and a
+    changed document applies from the next request on.
     """
 
     __slots__ = ("_admitted", "begins_traces", "call", "client", "phase", "queue", "round", "stopped")
 
     def __init__(self, client: Client, *, begins_traces: bool = True) -> None:
-        """begins_traces: False for what is on its way through us, and not put in by anybody, and where `Hops` have
-        decided. A message alone that brings a context goes on all the same."""
+        """begins_traces: False for forwarded messages, and where `TracePropagation` has sampled already.
+
+        A single message that carries a trace context is traced in any case.
+        """
         self.client = client
         self.begins_traces = begins_traces
-        self._admitted: Admission | None = None  # that has let him in: the last one
-        self.call: object = None  # the call that its last request went into
+        self._admitted: Admission | None = None  # the last check that admitted the client
+        self.call: object = None  # the call that carries its last request
         self.round = 0
         self.phase = Phase.SETTLE
-        self.queue: object = None  # that it last wanted something put into in order
-        self.stopped = False  # some of that was refused: nothing behind it is, ever
+        self.queue: object = None  # the queue of its last ordered put
+        self.stopped = False  # an ordered put was refused: all later ones are refused
 
     def behind(self) -> Source:
-        """Another one: what it asks for next comes behind all that this one has asked for up to now."""
+        """Return a source whose requests are executed after all requests of this one so far."""
         other = Source(self.client, begins_traces=self.begins_traces)
         other.call, other.round, other.phase = self.call, self.round, self.phase
         return other
 
     def refusal(self, queue: Queue) -> AccessDenied | None:
-        """Why the queue does not let the client, or None."""
-        asked = queue.admission
-        if asked is None or asked is self._admitted:
+        """Return why the queue does not admit the client, or None."""
+        admission = queue.admission
+        if admission is None or admission is self._admitted:
             return None
         refusal = queue.refusal(self.client)
         if refusal is None:
-            self._admitted = asked
+            self._admitted = admission
         return refusal
 
 
 @dataclass(slots=True)
 class Publish:
+    """Put records into a queue."""
+
     records: list[bytes]
     origin: str
     holder: str
     done: Published
-    in_order: Source | None = None  # whose later ones end with it
+    in_order: Source | None = None  # whose later puts are refused if this one is
 
 
 @dataclass(slots=True)
 class Take:
+    """Lease up to `want` messages."""
+
     want: int
     done: Taken
 
 
 @dataclass(slots=True)
 class Return:
+    """Return a delivery to its place, or to the end."""
+
     delivery: Delivery
     failed: bool
     to_end: bool
@@ -102,6 +109,8 @@ class Return:
 
 @dataclass(slots=True)
 class Reject:
+    """Move a delivery to the dead letters."""
+
     delivery: Delivery
     reason: str
     error: str
@@ -110,6 +119,8 @@ class Reject:
 
 @dataclass(slots=True)
 class Note:
+    """Attach a note to a delivery."""
+
     delivery: Delivery
     text: str
     done: Done
@@ -117,6 +128,8 @@ class Note:
 
 @dataclass(slots=True)
 class Bury:
+    """Put a record directly into the dead letters."""
+
     record: bytes
     origin: str
     reason: str
@@ -125,59 +138,61 @@ class Bury:
 
 
 @dataclass(slots=True)
-class Part:
+class CommitPart:
     """One queue's share of a commit."""
 
     queue: Queue
     deliveries: list[Delivery]
     records: list[bytes]
     origin: str
-    holder: str = ""  # as in `publish`
+    holder: str = ""  # as in `Publish`
 
 
 @dataclass(slots=True)
 class Commit:
+    """Change several queues in one step, once under its identifier."""
+
     identifier: str
-    parts: list[Part]
+    parts: list[CommitPart]
     keep_ms: int
-    digest: str  # of what it does, '' if nobody asks whether another one had its identifier
+    digest: str  # of its contents; '' to skip the check whether the identifier was used for others
     done: Once
 
 
 @dataclass(slots=True)
 class IdempotentPublish:
-    """One record, alone in its entry, put in once under its identity. A `TransactionId` makes a `Commit` instead."""
+    """Put one record, alone in its entry, once under its identity; a `TransactionId` becomes a `Commit` instead."""
 
     identity: JournalNumber | DeliveryToken | RequestId
     queue: Queue
     record: bytes
     origin: str
-    reason: str  # why it goes to the dead letters instead, '' if it does not; of a journal only
+    reason: str  # puts it into the dead letters, if not ''; for a journal only
     error: str
     done: Once
 
 
 @dataclass(slots=True)
 class Send:
-    """Lines for the log: `count` of them, or one and the queues that want a copy of it."""
+    """Append `count` lines to the log, or one line with copies for the queues that subscribe."""
 
     block: bytes
     count: int
     copies: list[tuple[Queue, bytes]]  # queue, record
     origin: str
-    bindings: str  # the version of the bindings that the copies were made by
+    bindings: str  # version of the bindings that determined the copies
     done: Done
 
 
 @dataclass(slots=True)
 class Work:
-    """What one round does to one queue."""
+    """The operations of one round on one queue."""
 
     queue: Queue
     acks: dict[tuple[bytes, bytes], list[int]] = field(
         default_factory=dict
     )  # (lot, entry) -> [size, mask, bytes]
-    acked: list[tuple[list[Delivery], Done]] = field(default_factory=list)  # who asked, and for which of them
+    acked: list[tuple[list[Delivery], Done]] = field(default_factory=list)  # requests with their deliveries
     returns: list[Return] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -192,6 +207,8 @@ OnceOnly = Commit | IdempotentPublish | Request
 
 @dataclass(slots=True)
 class Round:
+    """The operations of one round, which are executed in the order of `Phase`."""
+
     works: dict[str, Work] = field(default_factory=dict)
     commits: list[OnceOnly] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
@@ -199,7 +216,10 @@ class Round:
 
 
 def merge(deliveries: list[Delivery]) -> list[tuple[bytes, bytes, int, int, int]]:
-    """Acknowledgements: (lot, entry, messages in the entry, mask, octets of bodies). What is there twice stays so."""
+    """Merge deliveries into acknowledgements: (lot, entry, messages in the entry, mask, octets of bodies).
+
+    Duplicates are kept, so that the store refuses them.
+    """
     acks: dict[tuple[bytes, bytes], list[int]] = {}
     twice = [d for d in deliveries if not add_ack(acks, d)]
     merged = [(lot, entry, size, mask, count) for (lot, entry), (size, mask, count) in acks.items()]
@@ -207,7 +227,7 @@ def merge(deliveries: list[Delivery]) -> list[tuple[bytes, bytes, int, int, int]
 
 
 def add_ack(acks: dict[tuple[bytes, bytes], list[int]], d: Delivery) -> bool:
-    """False if some of these messages are among them already: nothing was added."""
+    """Add a delivery and return True; return False if it overlaps those added before."""
     found = acks.get((d.lot, d.entry))
     if found is None:
         acks[d.lot, d.entry] = [d.size, d.mask, d.body_bytes]
@@ -219,8 +239,8 @@ def add_ack(acks: dict[tuple[bytes, bytes], list[int]], d: Delivery) -> bool:
     return True
 
 
-def together(done: Done | None, number: int) -> Done | None:
-    """One answer for several operations: called `number` times, it tells the first error, or None."""
+def join_done(done: Done | None, number: int) -> Done | None:
+    """Combine `number` results: return a callback that passes the first error, or None, to `done` at its last call."""
     if done is None or number == 1:
         return done
     errors: list[StoreError | None] = []

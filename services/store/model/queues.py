@@ -1,4 +1,4 @@
-"""A queue as an edge holds it: a handle that names one life of the queue and what its document says."""
+"""Represent a queue as a handle: its identity from creation to deletion, and its current document."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from services.store.model.internal import KEEPER_ONLY, is_internal
 from services.store.model.keys import DomainKeys
 from services.store.model.spec import Delivery, QueueSpec
 
-OF_A_RESOURCE = "kubernetes"  # first word of an owner: its namespace and name follow
-RELEASED = "released"  # before an owner who looks after it no more: whoever declares it may have it
+OF_A_RESOURCE = "kubernetes"  # begins the owner of a resource's queue; namespace and name follow
+RELEASED = "released"  # precedes a former owner; the next declaration takes the queue over
 
 
 def released(owner: str) -> str:
+    """Return the owner text of a queue that `owner` has released."""
     return f"{RELEASED} {owner}"
 
 
 def is_of_a_resource(owner: str) -> bool:
+    """Return whether a Kubernetes resource owns the queue."""
     return owner.startswith(f"{OF_A_RESOURCE} ")
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A queue of the catalogue, and whose it is."""
+    """A queue of the catalogue, and its owner."""
 
     name: str
     qid: str
@@ -34,27 +36,25 @@ class Listed:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Queue:
-    """Ids are never given out twice: a handle of a deleted queue stays unusable after a new CREATE (tmq.md 5.6)."""
+    """A handle of one queue. Ids are never reused: a deleted queue's handle stays invalid after CREATE (tmq.md 5.6)."""
 
     name: str  # surrogateescape: any octets
     qid: str
     domain: str
-    owner: (
-        str  # who declared it: 'edge:tmq', 'file', 'cli', 'kubernetes shop/orders'; 'released ...': who did
-    )
+    owner: str  # 'edge:tmq', 'file', 'cli', 'kubernetes shop/orders', or 'released <former owner>'
     spec: QueueSpec
     keys: tuple[str, ...] = ()
     replicas: int = 0
     at_most_once: bool = False
-    admission: Admission | None = None  # whom its document lets in; None: everybody
-    unkept: bool = False  # its ack level is more than the store was last found to keep
+    admission: Admission | None = None  # from its `access`; None admits every client
+    unkept: bool = False  # its ack level exceeds what the store guaranteed when last probed
 
     def __post_init__(self) -> None:
         self.keys = DomainKeys(self.domain).queue(self.qid)
         self.follow(self.spec, self.owner)
 
     def follow(self, spec: QueueSpec, owner: str) -> None:
-        """The document changed: this handle goes by it from now on."""
+        """Apply a changed document to this handle."""
         self.spec = spec
         self.owner = owner
         self.replicas = spec.replicas()
@@ -65,13 +65,13 @@ class Queue:
             self.admission = admission(spec.access)
 
     def refusal(self, client: Client) -> AccessDenied | None:
-        """Why this client may neither put in nor take out, as the document is now; or None."""
+        """Return why this client has no access, by the current document, or None."""
         if self.admission is None or not (problem := self.admission.problem(client)):
             return None
         return AccessDenied(f"queue {self.name!r} is not for this client: {problem}")
 
     def admit(self, client: Client) -> Queue:
-        """Itself. Raises AccessDenied."""
+        """Return the queue itself. Raises AccessDenied."""
         if (refusal := self.refusal(client)) is not None:
             raise refusal
         return self

@@ -1,9 +1,9 @@
-"""Records: how a message stands inside an entry.
+"""Encode and decode records: the messages inside an entry.
 
     u8 flags | u24 length | [u16 length, msgpack attributes, if flag 1] | body
 
-`length` counts everything behind the first four octets. A message without attributes is therefore the same octets as
-a u32 length and the body, which is what TMQ sends: its edge hands records through without touching them.
+`length` counts everything after the first four octets. A message without attributes is therefore a u32 length and the
+body, as TMQ sends it, so that the TMQ edge passes records through unchanged.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ ENTRY_BYTES = 4096  # an entry is closed when it would grow past this
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A message as edges see it: the body as the original bytes, and what the protocol said beside it."""
+    """A decoded message: the original body, and the attributes that its protocol gave it."""
 
     body: bytes
     attributes: Mapping[str, Any]
 
 
 def encode(body: bytes, attributes: Mapping[str, Any] | None = None) -> bytes:
-    """One record. Raises ValueError if it would be 16 MiB or longer."""
+    """Encode one record. Raises ValueError if it would have 16 MiB or more."""
     if not attributes:
         if len(body) > MAX_LENGTH:
             raise ValueError(f"a message may have at most {MAX_LENGTH} octets, this one has {len(body)}")
@@ -45,38 +45,40 @@ def encode(body: bytes, attributes: Mapping[str, Any] | None = None) -> bytes:
 
 
 def decode(record: bytes) -> Content:
-    """The content of one whole record. Raises ValueError if it is damaged."""
+    """Decode one whole record. Raises ValueError if it is damaged."""
     if len(record) < HEAD.size:
         raise ValueError("a record has at least four octets")
     head: int = HEAD.unpack_from(record)[0]
     if head & MAX_LENGTH != len(record) - HEAD.size:
-        raise ValueError("the record's length is not that of its octets")
+        raise ValueError("the record's length field does not match its size")
     if not head & HAS_ATTRIBUTES:
         return Content(record[4:], {})
     if len(record) < 6 or (end := 6 + ATTRIBUTES_HEAD.unpack_from(record, 4)[0]) > len(record):
-        raise ValueError("the record's attributes are longer than it")
+        raise ValueError("the record's attributes exceed the record")
     attributes = msgpack.unpackb(record[6:end])
     if not isinstance(attributes, dict):
-        raise ValueError("the record's attributes are no map")
+        raise ValueError("the record's attributes are not a map")
     return Content(record[end:], attributes)
 
 
 def packed_attributes(record: bytes) -> bytes:
-    """Of a whole record, as they stand there; b'' if it has none, or is damaged."""
+    """Return a record's attributes as encoded; b'' if it has none or is damaged."""
     if not record[:1] or not record[0] & 1 or len(record) < 6:
         return b""
     return record[6 : 6 + ATTRIBUTES_HEAD.unpack_from(record, 4)[0]]
 
 
 def body_length(record: bytes) -> int:
-    """Octets of a whole record's body, without its attributes."""
+    """Return the octets of a record's body, without its attributes."""
     head: int = HEAD.unpack_from(record)[0]
-    beside = ATTRIBUTES_HEAD.size + ATTRIBUTES_HEAD.unpack_from(record, 4)[0] if head & HAS_ATTRIBUTES else 0
-    return (head & MAX_LENGTH) - beside
+    attributes = (
+        ATTRIBUTES_HEAD.size + ATTRIBUTES_HEAD.unpack_from(record, 4)[0] if head & HAS_ATTRIBUTES else 0
+    )
+    return (head & MAX_LENGTH) - attributes
 
 
 def split(blob: bytes, count: int) -> list[bytes]:
-    """The `count` records of an entry, heads included."""
+    """Split an entry into its `count` records, heads included."""
     if count == 1:
         return [blob]
     records, start = [], 0
@@ -89,7 +91,7 @@ def split(blob: bytes, count: int) -> list[bytes]:
 
 
 def cut(blob: bytes, count: int) -> int:
-    """Where the first `count` records of an entry end."""
+    """Return the offset at which the first `count` records of an entry end."""
     end = 0
     unpack = HEAD.unpack_from
     for _ in range(count):
@@ -98,10 +100,12 @@ def cut(blob: bytes, count: int) -> int:
 
 
 def pack(records: list[bytes]) -> list[tuple[int, int, bytes]]:
-    """Records as entries of at most 32 messages and about 4 KiB: (messages, octets without heads, records)."""
+    """Pack records into entries of at most 32 messages and about 4 KiB: (messages, octets without heads, records)."""
     entries = []
     start, total, size = 0, len(records), 0
-    if total * (len(records[0]) + 4) <= ENTRY_BYTES and total <= PER_ENTRY:  # short runs are mostly alike
+    if (
+        total * (len(records[0]) + 4) <= ENTRY_BYTES and total <= PER_ENTRY
+    ):  # short runs usually fit one entry
         joined = b"".join(records)
         if len(joined) <= ENTRY_BYTES:
             return [(total, len(joined) - 4 * total, joined)]
@@ -115,7 +119,7 @@ def pack(records: list[bytes]) -> list[tuple[int, int, bytes]]:
 
 
 def plain(blob: bytes, count: int) -> bytes:
-    """The records with their attributes left out: u32 length and body each, which is often what they were."""
+    """Return the records without attributes: u32 length and body each. Records without any are not copied."""
     unpack = HEAD.unpack_from
     start = 0
     for _ in range(count):

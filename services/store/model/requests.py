@@ -1,7 +1,7 @@
-"""Requests of a ring, each under an id that its sender gave it: what is asked, and what may come of it (ring.md 5.4).
+"""Define the requests of a ring, each under an id chosen by its sender, and their outcomes (ring.md 5.4).
 
-The id has 16 octets. What was done under it is remembered, so that who repeats a request, on whatever process of the
-store, is told again what came of it.
+Ids have 16 octets. The store remembers the outcome of each id, so a repeated request gets the same answer from any
+process.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from services.store.model.queues import Queue
 
 
 class Outcome(Enum):
-    """What became of something that is done once."""
+    """The result of an idempotent request."""
 
     STORED = "stored"  # now
-    AGAIN = "again"  # it had been done before
+    AGAIN = "again"  # by an earlier request
 
 
 Once = Callable[[Outcome | StoreError], None]
 
 
 class Nothing(Enum):
-    """Why a pull gives no message."""
+    """Why a pull returns no message."""
 
     EMPTY = "empty"  # there was none for it
-    EXPIRED = "expired"  # there was one, which has been settled since, or is back in its queue
-    LOOKED = "looked"  # those looked at had expired: the verb asks again, and nobody is told
+    EXPIRED = "expired"  # there was one, which has been settled since or is back in its queue
+    LOOKED = "looked"  # all candidates had expired: the verb repeats the call
 
 
 class Settlement(Enum):
-    """What became of settling a pull."""
+    """The result of settling a pull."""
 
     SETTLED = "settled"  # now
-    AGAIN = "again"  # it had been settled before
+    AGAIN = "again"  # by an earlier request
     EXPIRED = "expired"  # too late: the message went back to its queue
     UNKNOWN = "unknown"  # nothing was leased under this id here
 
@@ -47,12 +47,14 @@ class Pulled:
     """The message that is leased under the id of a pull."""
 
     delivery: Delivery
-    again: bool  # a repeat: the lease may be another process's, so it is settled by the id and never released here
+    again: (
+        bool  # a repeat: another process may hold the lease, so settle it by the id and never release it here
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The lease is of this session, so settling it takes the key of what that holds: the verb asks again."""
+    """The session that holds the lease: the verb repeats the call with the key of the session's leases."""
 
     session: str
 
@@ -64,20 +66,22 @@ Settled = Callable[[Settlement | Held | StoreError], None]  # of one call
 
 @dataclass(slots=True)
 class Pull:
+    """A request for one message."""
+
     request: bytes
     keep_ms: int
     queue: Queue
-    largest: int  # octets of a body; a message with more goes back
+    largest: int  # octets of a body; a larger message goes back
     done: Pulls
 
 
 @dataclass(slots=True)
 class Settle:
-    """`session`: whose lease it is, '' = ours or not known."""
+    """A request to settle a pull."""
 
     request: bytes
     queue: Queue
-    session: str
+    session: str  # that holds the lease; '' = this process, or unknown
     done: Settled
 
 

@@ -1,4 +1,4 @@
-"""Looks that are taken again and again, and what they find: no fault of whoever is told of it ends them."""
+"""Report polled values to callbacks whose failures must not end the poll."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TypeVar
 
 log = logging.getLogger(__name__)
 
-FAULT = "a look at the store failed: %r"
+FAULT = "internal error in a store poll: %r"
 FAULT_FIELDS = {"action": "look_fault"}
 FoundT = TypeVar("FoundT")
 
 
-def hand_on(found: FoundT | None, tell: Callable[[FoundT | None], None]) -> None:
-    """tell: where it fails, it is told None, as what it was told before would stand for ever."""
+def notify_safely(found: FoundT | None, report: Callable[[FoundT | None], None]) -> None:
+    """Call `report(found)`; if that fails, call `report(None)`, so that no outdated value stays."""
     try:
-        tell(found)
+        report(found)
     except Exception as error:
         log.critical(FAULT, error, exc_info=True, extra=FAULT_FIELDS)
         if found is not None:
-            hand_on(None, tell)
+            notify_safely(None, report)

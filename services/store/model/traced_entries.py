@@ -1,4 +1,4 @@
-"""Entries of messages of which some are traced: one that is traced begins its entry, so that readers see it at once."""
+"""Pack records into entries that begin with a traced message if they contain any, so that readers need one check."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from services.store.model import records, trace_context
 
 
 def is_traced(record: bytes) -> bool:
-    """Return whether a record carries a context that is sampled."""
+    """Return whether a record carries a sampled trace context."""
     context = trace_context.of_record(record)
     return context is not None and context.is_sampled
 
 
 def pack_traced(run: list[bytes]) -> list[tuple[int, int, bytes]]:
-    """Pack as `records.pack` does, with each traced record first in its entry or behind others that are traced.
+    """Pack as `records.pack` does, with each traced record first in its entry or after other traced ones.
 
-    The first octet of an entry then says whether any record of it is traced.
+    The first octet of an entry then says whether any of its records is traced.
     """
     entries: list[tuple[int, int, bytes]] = []
     start, before = 0, True

@@ -1,4 +1,4 @@
-"""What comes behind the step that decides: a store that goes away there takes nothing back."""
+"""Report store failures after the deciding step of an operation as an unknown outcome."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from services.store.model.errors import OutcomeUnknown, StoreUnavailable
 
 
 @contextlib.contextmanager
-def decided(*others: type[Exception]) -> Iterator[None]:
-    """Raises OutcomeUnknown for a store that went away, or came back as other data: StoreUnavailable, and what is below
-    it, says that nothing was done.
+def unknown_after_commit(*others: type[Exception]) -> Iterator[None]:
+    """Raise OutcomeUnknown in place of StoreUnavailable and its subclasses, which would claim that nothing was done.
 
-    others: what else says only that the answer cannot be told.
+    others: further exceptions that only mean that the answer cannot be reported.
     """
     caught: tuple[type[Exception], ...] = (StoreUnavailable, *others)
     try:
         yield
     except caught as error:
         raise OutcomeUnknown(
-            f"all of it was done, or the first part, and then: {error}; look at it, or do the same again"
+            f"the change was made completely or in part, and then: {error}; check the result, or repeat the request"
         ) from error

@@ -4,14 +4,14 @@ It knows one domain at a time and takes queues as it is given them: which queues
 """
 
 from services.store.pipeline.answer import Answer, answered
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.claims import Asked, Claims
 from services.store.pipeline.domain import Domain, Timing
 
 __all__ = [
     "Answer",
     "Asked",
-    "Asker",
+    "AsyncClient",
     "Claims",
     "Domain",
     "Timing",

@@ -5,21 +5,21 @@ from __future__ import annotations
 
 import asyncio
 
-from services.store.model.client import OURSELVES, Client
+from services.store.model.client import INTERNAL_CLIENT, Client
 from services.store.model.delivery import Delivery
 from services.store.model.errors import StoreError
 from services.store.model.identities import Identity
-from services.store.model.operations import Part, Refusals, Source
+from services.store.model.operations import CommitPart, Refusals, Source
 from services.store.model.queues import Queue
 from services.store.model.requests import Outcome
 from services.store.pipeline.answer import Answer
 from services.store.pipeline.pipe import Pipe
 
 
-class Asker:
+class AsyncClient:
     """One source of requests to a domain: each is answered before the next is made. Every verb raises StoreError."""
 
-    def __init__(self, pipe: Pipe, *, client: Client = OURSELVES, begins_traces: bool = True) -> None:
+    def __init__(self, pipe: Pipe, *, client: Client = INTERNAL_CLIENT, begins_traces: bool = True) -> None:
         """client, begins_traces: as of a `Source`."""
         self._pipe = pipe
         self._source = Source(client, begins_traces=begins_traces)
@@ -77,7 +77,7 @@ class Asker:
         self._pipe.messages.note(self._source, delivery, note, answer.take)
         await answer
 
-    async def commit(self, identifier: str, parts: list[Part], *, digest: str = "") -> None:
+    async def commit(self, identifier: str, parts: list[CommitPart], *, digest: str = "") -> None:
         """All parts or none, and under this identifier only once (see `Idempotent.commit`). Raises BatchDiffers."""
         answer: Answer[None] = Answer()
         self._pipe.idempotent.commit(self._source, identifier, parts, answer.take, digest=digest)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from services.store.model.client import OURSELVES
+from services.store.model.client import INTERNAL_CLIENT
 from services.store.model.delivery import Delivery
 from services.store.model.errors import BehindRefused, OutcomeUnknown, StoreError, StoreUnavailable
 from services.store.model.keys import DomainKeys
@@ -217,7 +217,7 @@ class Call:
 
     def move_settles(self, later: Call) -> None:
         """Settles that were certainly not carried out go into a later call: nobody else would ever do them."""
-        source = Source(OURSELVES)
+        source = Source(INTERNAL_CLIENT)
         for round_ in self.rounds:
             for work in round_.works.values():
                 if not (work.acks or work.returns or work.rejects):

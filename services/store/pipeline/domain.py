@@ -86,7 +86,7 @@ class Domain:
             self.pipe.start()
             self._tasks.append(asyncio.create_task(self._beat(), name=f"beat {self.name}"))
 
-    def look_after(self) -> None:
+    def start_sweeping(self) -> None:
         """Sweeps dead sessions from now on."""
         self._tasks.append(asyncio.create_task(self._sweep_for_ever(), name=f"sweep {self.name}"))
 
@@ -95,7 +95,7 @@ class Domain:
         if self._started:
             await self.pipe.close(timeout)
         if self.tracing is not None:
-            self.tracing.handed_out.close()
+            self.tracing.delivery_spans.close()
 
     async def close(self) -> None:
         """After `finish`."""

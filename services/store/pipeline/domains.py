@@ -14,25 +14,25 @@ class Domains:
     def __init__(self, make: Callable[[str], Domain]) -> None:
         self._make = make
         self._domains: dict[str, Domain] = {}
-        self._is_looked_after = self._keeps_tallies = False
+        self._is_sweeping = self._keeps_tallies = False
         self._hear: Hear | None = None
 
-    def look_at(self, name: str) -> Domain:
+    def get(self, name: str) -> Domain:
         """The domain without a session: enough to look, and for dead letters."""
         found = self._domains.get(name)
         if found is None:
             found = self._domains[name] = self._make(name)
-            if self._is_looked_after:
-                found.look_after()
+            if self._is_sweeping:
+                found.start_sweeping()
             if self._keeps_tallies:
                 found.tallies.keep()
             if self._hear is not None:
                 found.tallies.meter(self._hear)
         return found
 
-    def use(self, name: str) -> Domain:
+    def open(self, name: str) -> Domain:
         """The domain, its session being opened."""
-        found = self.look_at(name)
+        found = self.get(name)
         found.start()
         return found
 
@@ -46,11 +46,11 @@ class Domains:
 
     # what holds for those there are, and for those to come
 
-    def look_after(self) -> None:
+    def start_sweeping(self) -> None:
         """Sweep dead sessions from now on."""
-        self._is_looked_after = True
+        self._is_sweeping = True
         for domain in self.all():
-            domain.look_after()
+            domain.start_sweeping()
 
     def keep_tallies(self) -> None:
         """Keep what the domains count from now on: it is read."""

@@ -217,7 +217,7 @@ def _late(trouble: StoreUnavailable | None) -> StoreUnavailable:
     """Why a call came too late: the disk's fault is not a matter of time."""
     if trouble is None or trouble.names_disk:
         return trouble or TooLate()
-    return TooLate(f"{TooLate.__doc__} ({trouble})")
+    return TooLate(f"{TooLate.message} ({trouble})")
 
 
 def _pack(command: tuple[Any, ...]) -> bytes:

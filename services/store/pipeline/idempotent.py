@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from services.store.model.client import OURSELVES
+from services.store.model.client import INTERNAL_CLIENT
 from services.store.model.errors import DomainMismatch, StoreError
 from services.store.model.identities import Identity, TransactionId, check_id
-from services.store.model.operations import Commit, Done, IdempotentPublish, Part, Phase, Source
+from services.store.model.operations import Commit, CommitPart, Done, IdempotentPublish, Phase, Source
 from services.store.model.queues import Queue
 from services.store.model.requests import (
     Held,
@@ -37,7 +37,7 @@ class Idempotent:
         self,
         source: Source,
         identifier: str,
-        parts: list[Part],
+        parts: list[CommitPart],
         done: Done,
         keep_ms: int = KEEP_TRANSACTIONS_MS,
         digest: str = "",
@@ -71,7 +71,7 @@ class Idempotent:
         error; for a `JournalNumber`.
         """
         if isinstance(identity, TransactionId):
-            parts = [Part(queue, [], [record], origin, holder)]
+            parts = [CommitPart(queue, [], [record], origin, holder)]
             self._commit(source, Commit(identity.identifier, parts, identity.keep_ms, identity.digest, done))
             return
         operation = IdempotentPublish(identity, queue, record, origin, reason, error, done)
@@ -122,7 +122,7 @@ class Idempotent:
             else:
                 done(told if isinstance(told, StoreError) else Nothing.EXPIRED)
 
-        self.settle(Source(OURSELVES), request, pulled.delivery.queue, settled)
+        self.settle(Source(INTERNAL_CLIENT), request, pulled.delivery.queue, settled)
 
     def settle(self, source: Source, request: bytes, queue: Queue, done: Settles) -> None:
         """Settle what the pull of this id leased, whichever process leases it. Raises ValueError for what is no id."""

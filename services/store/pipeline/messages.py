@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from services.store.model.client import OURSELVES
+from services.store.model.client import INTERNAL_CLIENT
 from services.store.model.delivery import Delivery
 from services.store.model.errors import AckLevelLost, StoreError
 from services.store.model.operations import (
@@ -32,7 +32,7 @@ from services.store.model.operations import (
     Take,
     Taken,
     add_ack,
-    together,
+    join_done,
 )
 from services.store.model.queues import Queue
 from services.store.pipeline.gate import Gate
@@ -133,7 +133,7 @@ class Messages:
                 return
             for d in got:
                 d.settled = True
-            self.settle(Source(OURSELVES), got, lambda error: done(error or got, more))
+            self.settle(Source(INTERNAL_CLIENT), got, lambda error: done(error or got, more))
 
         return taken
 
@@ -153,7 +153,7 @@ class Messages:
         ] = []  # of other queues, or once more what is being settled: that is fenced, so it waits
         for d in deliveries:
             (mine if d.queue is queue and add_ack(work.acks, d) else rest).append(d)
-        done = together(done, 2 if rest else 1)
+        done = join_done(done, 2 if rest else 1)
         if done is not None:
             work.acked.append((mine, done))
         if rest:
@@ -173,7 +173,7 @@ class Messages:
         """Return messages to their old places (or to the end). failed=True counts towards max_deliveries."""
         if self._traced is not None and deliveries:
             done = self._traced.release(deliveries, failed, to_end, error, done)
-        each = together(done, len(deliveries))
+        each = join_done(done, len(deliveries))
         for d in deliveries:
             call = self._call_for(0, 0, 0, settles=d.count)
             call.work(source, d.queue, Phase.SETTLE).returns.append(Return(d, failed, to_end, error, each))
@@ -189,7 +189,7 @@ class Messages:
         """Move leased messages to the dead letters."""
         if self._traced is not None and deliveries:
             done = self._traced.reject(deliveries, reason, error, done)
-        each = together(done, len(deliveries))
+        each = join_done(done, len(deliveries))
         for d in deliveries:
             call = self._call_for(0, 0, 0, settles=d.count)
             call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, each))
@@ -233,7 +233,7 @@ class Messages:
 
     def give_back(self, deliveries: list[Delivery]) -> None:
         """Return messages whose asker is gone, at once, unharmed (tmq.md 6.2)."""
-        self.release(Source(OURSELVES), deliveries, failed=False)
+        self.release(Source(INTERNAL_CLIENT), deliveries, failed=False)
 
 
 def _told_in_order(source: Source, done: Published, outcome: Refusals | StoreError) -> None:

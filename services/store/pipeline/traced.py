@@ -117,8 +117,8 @@ class Traced:
                 if qid in rooms:
                     rooms[qid] -= sum(map(len, part.records)) - sum(map(len, before))
                 begun += spans
-            if part.deliveries and self._tracing.handed_out:
-                ending += self._tracing.handed_out.ending(part.deliveries, "settle")
+            if part.deliveries and self._tracing.delivery_spans:
+                ending += self._tracing.delivery_spans.ending(part.deliveries, "settle")
         if begun or ending:
             commit.done = partial(self._committed, begun, ending, commit.done)
         return bool(begun)
@@ -127,7 +127,7 @@ class Traced:
         """Record the end of its spans. What a refused one would have settled stays leased until it is given back."""
         error = told if isinstance(told, StoreError) else None
         goes_on = error is not None and not isinstance(error, OutcomeUnknown)
-        self._tracing.handed_out.ended(ending, "settled", error, goes_on=goes_on)
+        self._tracing.delivery_spans.ended(ending, "settled", error, goes_on=goes_on)
         self._once([(0, span) for _, span in begun], done, told)
 
     def send(self, source: Source, send: Send) -> None:
@@ -165,12 +165,12 @@ class Traced:
         more: dict[str, Value] | None = None,
     ) -> Done | None:
         """Return what is to be told of it: `done`, where nothing of these deliveries is traced."""
-        handed_out = self._tracing.handed_out
-        if not handed_out or not (ending := handed_out.ending(deliveries, doing, more)):
+        delivery_spans = self._tracing.delivery_spans
+        if not delivery_spans or not (ending := delivery_spans.ending(deliveries, doing, more)):
             return done
 
         def ended(error: StoreError | None) -> None:
-            handed_out.ended(ending, outcome, error)
+            delivery_spans.ended(ending, outcome, error)
             if done is not None:
                 done(error)
 
@@ -185,11 +185,11 @@ class Traced:
         self, source: Source, request: bytes, done: Pulls, told: Pulled | Nothing | StoreError
     ) -> None:
         if isinstance(told, Pulled) and not told.again:
-            self._tracing.handed_out.pulled(request, told.delivery, source.client)
+            self._tracing.delivery_spans.pulled(request, told.delivery, source.client)
         done(told)
 
     def settle(self, settle: Settle) -> None:
-        if self._tracing.handed_out:
+        if self._tracing.delivery_spans:
             settle.done = partial(self._settled, settle.request, time.time_ns(), settle.done)
 
     def _settled(
@@ -197,11 +197,11 @@ class Traced:
     ) -> None:
         """Record the end of the pull. After `Held` the verb asks once more, and this is called again."""
         if not isinstance(told, Held):
-            ending = self._tracing.handed_out.ending_pull(request)
+            ending = self._tracing.delivery_spans.ending_pull(request)
             for step, _ in ending:
                 step.start_ns = start_ns
             if isinstance(told, StoreError):  # it may be repeated
-                self._tracing.handed_out.ended(ending, "", told, goes_on=True)
+                self._tracing.delivery_spans.ended(ending, "", told, goes_on=True)
             else:
-                self._tracing.handed_out.ended(ending, told.value, None)
+                self._tracing.delivery_spans.ended(ending, told.value, None)
         done(told)

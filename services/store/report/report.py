@@ -19,7 +19,7 @@ Seconds = Annotated[float | None, Field(allow_inf_nan=False)]
 Share = Annotated[float | None, Field(allow_inf_nan=False)]
 
 
-class Part(BaseModel):
+class ReportModel(BaseModel):
     """Further fields may come in the same version: who does not know them leaves them alone."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, allow_inf_nan=False)
@@ -29,12 +29,12 @@ def _is(text: str, **more: Any) -> Any:
     return Field(description=text, **more)
 
 
-class Count(Part):
+class Count(ReportModel):
     name: str = _is("what is counted")
     count: int = _is("how many")
 
 
-class Quantiles(Part):
+class Quantiles(ReportModel):
     """Of a merged histogram."""
 
     counts: tuple[int, ...] = _is("the merged histogram, 16 counts")
@@ -43,7 +43,7 @@ class Quantiles(Part):
     p99: Seconds = _is("99 % of them")
 
 
-class Period(Part):
+class Period(ReportModel):
     first: str = _is("its first hour; '': there are no tables yet")
     last: str = _is("its last hour, the newest that had begun and of which anything is known")
     hours: int = _is("its length (`--report-hours`)")
@@ -53,7 +53,7 @@ class Period(Part):
     )
 
 
-class Totals(Part):
+class Totals(ReportModel):
     queues: int = _is("queues of which anything is known")
     in_: int = _is("messages put in, by the samples of edges", alias="in")
     in_octets: int = _is("their octets")
@@ -70,7 +70,7 @@ class Totals(Part):
     )
 
 
-class QueueBudget(Part):
+class QueueBudget(ReportModel):
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
     asked: int = _is("messages that were to be put in: accepted and refused")
@@ -79,7 +79,7 @@ class QueueBudget(Part):
     used: Share = _is("refused share as a part of what the objective leaves; above 1: the budget is spent")
 
 
-class Budget(Part):
+class Budget(ReportModel):
     objective: float = _is("share that is to be accepted (`--objective`)")
     asked: int = _is("messages that were to be put in, all queues")
     refused: int = _is("of them, those that were refused")
@@ -88,7 +88,7 @@ class Budget(Part):
     queues: tuple[QueueBudget, ...] = _is("those that have used most of theirs, the worst first")
 
 
-class QueueFigures(Part):
+class QueueFigures(ReportModel):
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
     in_: int = _is("messages put in", alias="in")
@@ -103,7 +103,7 @@ class QueueFigures(Part):
     oldest_ms_max: int | None = _is("greatest age of its oldest message, ms")
 
 
-class Deaths(Part):
+class Deaths(ReportModel):
     by_reason: tuple[Count, ...] = _is("why they died")
     by_edge: tuple[Count, ...] = _is("the edges by which they had come in")
     by_origin: tuple[Count, ...] = _is(
@@ -113,7 +113,7 @@ class Deaths(Part):
     age: Quantiles = _is("time from put to death (bounds WAIT_S)")
 
 
-class Failure(Part):
+class Failure(ReportModel):
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
     reason: str = _is("why")
@@ -126,7 +126,7 @@ class Failure(Part):
     example: str = _is("its error, redacted")
 
 
-class QueueRedrives(Part):
+class QueueRedrives(ReportModel):
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
     redriven: int = _is("dead letters brought back")
@@ -134,14 +134,14 @@ class QueueRedrives(Part):
     success: Share = _is("1 - died_again / redriven, at least 0")
 
 
-class Redrives(Part):
+class Redrives(ReportModel):
     redriven: int = _is("dead letters brought back")
     died_again: int = _is("messages that died and had been brought back before")
     success: Share = _is("1 - died_again / redriven, at least 0")
     queues: tuple[QueueRedrives, ...] = _is("where most were brought back or died again")
 
 
-class Change(Part):
+class Change(ReportModel):
     hour: str = _is("when")
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
@@ -152,12 +152,12 @@ class Change(Part):
     verdict: str = _is("up or down")
 
 
-class Changes(Part):
+class Changes(ReportModel):
     count: int = _is("sudden changes in the period")
     top: tuple[Change, ...] = _is("the greatest of them")
 
 
-class EdgeFigures(Part):
+class EdgeFigures(ReportModel):
     edge: str = _is("the edge")
     processes_max: int = _is("most processes that told of themselves in one hour")
     connections_max: int = _is("most connections open at the end of 10 s; between two ends there may be more")
@@ -167,7 +167,7 @@ class EdgeFigures(Part):
     refused: tuple[Count, ...] = _is("refusals of connections and requests, by reason")
 
 
-class HourFigures(Part):
+class HourFigures(ReportModel):
     hour: str = _is("the hour")
     in_: int = _is("messages put in", alias="in")
     out: int = _is("messages given out")
@@ -175,7 +175,7 @@ class HourFigures(Part):
     dead: int = _is("dead letters")
 
 
-class DeadRecords(Part):
+class DeadRecords(ReportModel):
     read: int = _is("dead letters that the run has read")
     archived: int = _is("of them, those in the archive")
     quarantined: int = _is("of them, those that could not be used")
@@ -184,21 +184,21 @@ class DeadRecords(Part):
     )
 
 
-class SampleRecords(Part):
+class SampleRecords(ReportModel):
     read: int = _is("samples that the run has read")
     archived: int = _is("of them, those in the archive")
     quarantined: int = _is("of them, those that could not be used")
     lost: int = _is("trimmed before the run came")
 
 
-class Records(Part):
+class Records(ReportModel):
     """Of the run alone, not of the period."""
 
     dead: DeadRecords = _is("dead letters")
     samples: SampleRecords = _is("samples")
 
 
-class Missing(Part):
+class Missing(ReportModel):
     """Of all runs that were planned in the period or behind it."""
 
     lost_samples: int = _is("samples that were trimmed before a run came", default=0)
@@ -218,7 +218,7 @@ class Missing(Part):
         return self.quarantined_dead + self.quarantined_samples
 
 
-class Report(Part):
+class Report(ReportModel):
     version: int = _is(f"{VERSION}; another one has another shape")
     run: str = _is("the run that made it")
     now_ms: int = _is("when the run was planned: what came later is not in it")
@@ -259,7 +259,7 @@ class Report(Part):
         return self.model_dump_json(by_alias=True).encode()
 
 
-class _Versioned(Part):
+class _Versioned(ReportModel):
     version: Any
 
 

@@ -11,7 +11,7 @@ from redis.exceptions import ResponseError
 from services.store.catalogue.registry import Registry
 from services.store.model.errors import StoreError, StoreFault, StoreUnavailable
 from services.store.model.keys import RegistryKeys
-from services.store.model.safe_notify import FAULT, FAULT_FIELDS, hand_on
+from services.store.model.safe_notify import FAULT, FAULT_FIELDS, notify_safely
 from services.store.redis.blocking_connection import Line
 from services.store.redis.link import explain
 from services.store.report.report import MOST_OCTETS, Report, decode
@@ -61,15 +61,15 @@ async def keep_reading(registry: Registry, tell: Callable[[Figures | None], None
         trouble = ""
         try:
             report = await read_report(registry)
-            hand_on(figures(report) if report is not None else None, tell)
+            notify_safely(figures(report) if report is not None else None, tell)
         except StoreUnavailable:
             trouble = known
         except StoreError as error:
-            hand_on(None, tell)
+            notify_safely(None, tell)
             trouble = str(error)
         except Exception as error:
             log.critical(FAULT, error, exc_info=True, extra=FAULT_FIELDS)
-            hand_on(None, tell)
+            notify_safely(None, tell)
         if trouble not in ("", known):
             log.warning("%s", trouble, extra={"action": "report_unreadable"})
         known = trouble

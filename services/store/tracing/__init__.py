@@ -4,13 +4,13 @@ It reports to a recorder that its process hands in, and knows neither connection
 """
 
 from services.store.tracing.spans import LOG, Observer, Value, readable
-from services.store.tracing.trace_propagation import Hops, Leaving
+from services.store.tracing.trace_propagation import Leaving, TracePropagation
 
 __all__ = [
     "LOG",
-    "Hops",
     "Leaving",
     "Observer",
+    "TracePropagation",
     "Value",
     "readable",
 ]

@@ -34,7 +34,7 @@ class Given:
 Ending = list[tuple[Span, Given]]  # what is being done with a message that is out
 
 
-class HandedOut:
+class DeliverySpans:
     def __init__(self, recorder: Recorder, clock: Clock) -> None:
         self._recorder = recorder
         self.clock = clock

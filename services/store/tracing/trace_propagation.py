@@ -16,19 +16,19 @@ from services.store.model.clock import Clock
 from services.store.model.delivery import Delivery
 from services.store.model.queues import Queue
 from services.store.model.trace_context import Context, Hop
-from services.store.tracing.delivery_spans import HandedOut
+from services.store.tracing.delivery_spans import DeliverySpans
 from services.store.tracing.spans import SYSTEM, Kind, Recorder, Span, Value, begun, readable
 
 FORWARD = "forward"
 
 
-class Hops:
+class TracePropagation:
     """Of a process. One that is not traced has none: whoever forwards looks once a message whether there are any."""
 
-    def __init__(self, recorder: Recorder, handed_out: Callable[[Queue], HandedOut]) -> None:
-        """handed_out: what is out of a queue, among others, and traced."""
+    def __init__(self, recorder: Recorder, delivery_spans: Callable[[Queue], DeliverySpans]) -> None:
+        """delivery_spans: what is out of a queue, among others, and traced."""
         self._recorder = recorder
-        self._handed_out = handed_out
+        self._delivery_spans = delivery_spans
         self._ratio = recorder.ratio
         self._period = 1 << max(0, _log2_up(recorder.ratio))
 
@@ -88,15 +88,15 @@ class Hops:
 
     def has_out(self, queue: Queue) -> bool:
         """Whether `spans` may find something of this queue."""
-        return bool(self._handed_out(queue))
+        return bool(self._delivery_spans(queue))
 
     def spans(self, delivery: Delivery) -> dict[int, Context]:
         """The open ones of a delivery, by the places of their messages in it."""
-        return self._handed_out(delivery.queue).spans(delivery)
+        return self._delivery_spans(delivery.queue).spans(delivery)
 
     def tried(self, delivery: Delivery, parent: Context | None, hop: Hop | None) -> Leaving:
         """As `leaving`, of one message of the delivery about which whoever counts them has decided: `numbers`."""
-        clock = self._handed_out(delivery.queue).clock
+        clock = self._delivery_spans(delivery.queue).clock
         return Leaving(self._recorder, clock, delivery, parent, hop)
 
     def asked(self, doing: str, destination: str, hop: Hop) -> Callable[[str], None] | None:

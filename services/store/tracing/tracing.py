@@ -15,7 +15,7 @@ from services.store.model.errors import StoreError
 from services.store.model.operations import Commit, Refusals
 from services.store.model.queues import Queue
 from services.store.model.trace_context import Context
-from services.store.tracing.delivery_spans import HandedOut
+from services.store.tracing.delivery_spans import DeliverySpans
 from services.store.tracing.sampling import Sampling
 from services.store.tracing.spans import LOG, Kind, Recorder, Span, Value, begun, peer_of, readable
 
@@ -28,7 +28,7 @@ class Tracing:
     def __init__(self, recorder: Recorder, clock: Clock) -> None:
         self.recorder = recorder
         self.sampling = Sampling(recorder)
-        self.handed_out = HandedOut(recorder, clock)
+        self.delivery_spans = DeliverySpans(recorder, clock)
 
     # putting in
 
@@ -133,7 +133,7 @@ class Tracing:
     def taken(self, deliveries: list[Delivery], client: Client) -> None:
         for delivery in deliveries:
             if delivery.blob[0]:  # what is traced begins its entry
-                self.handed_out.received(delivery, client)
+                self.delivery_spans.received(delivery, client)
 
 
 def rooms_of(commit: Commit) -> dict[str, int]:

@@ -4,13 +4,13 @@ It sees a store through the few methods that it names, and does not import it.
 """
 
 from services.store.upkeep.following import Following, Sampled
-from services.store.upkeep.stats_poller import LOOK_S, copies_lost, keep_looking, standings
+from services.store.upkeep.stats_poller import POLL_INTERVAL_S, copies_lost, poll_store, read_store_stats
 
 __all__ = [
-    "LOOK_S",
+    "POLL_INTERVAL_S",
     "Following",
     "Sampled",
     "copies_lost",
-    "keep_looking",
-    "standings",
+    "poll_store",
+    "read_store_stats",
 ]

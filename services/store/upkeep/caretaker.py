@@ -88,7 +88,7 @@ class Caretaker:
             if queue.domain in unreachable:
                 continue
             try:
-                await self._store.domains.look_at(queue.domain).tidy(queue)
+                await self._store.domains.get(queue.domain).tidy(queue)
             except StoreError as error:
                 if isinstance(error, StoreUnavailable):
                     unreachable.add(queue.domain)

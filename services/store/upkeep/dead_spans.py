@@ -13,7 +13,7 @@ import logging
 import secrets
 
 from services.store.catalogue.listing import Listing
-from services.store.deadletters.dead import DeadLetters
+from services.store.deadletters.dead_letters import DeadLetters
 from services.store.model.dead_letter import DeadLetter, Filter
 from services.store.model.errors import StoreError, StoreUnavailable
 from services.store.model.queues import Queue
@@ -68,7 +68,7 @@ class DeadSpans:
         ours: dict[str, bool] = {}
         seen: dict[str, str] = {}
         async for queue in self._listing.queues():
-            domain = self._domains.look_at(queue.domain)
+            domain = self._domains.get(queue.domain)
             try:
                 if queue.domain not in ours:
                     ours[queue.domain] = await self._is_ours(domain)
@@ -93,7 +93,7 @@ class DeadSpans:
             after = f"{await domain.link.now_ms() - round(BACK * self._look_s * 1000)}-0"
         letters, is_last = DeadLetters(domain, queue), False
         while not is_last:
-            looked = await letters.look(after, Filter(), 0, READ, octets=0)
+            looked = await letters.scan(after, Filter(), 0, READ, octets=0)
             for letter in looked.letters:
                 self._tell(domain, queue, letter)
             after, is_last = looked.last or after, looked.is_last

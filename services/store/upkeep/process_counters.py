@@ -43,7 +43,7 @@ class EdgeTally:
     refused: Counter[str] = field(default_factory=Counter)
 
 
-class Ourselves:
+class ProcessCounters:
     """Read as tallies are, and put back if that was in vain. shell: None where nobody connects."""
 
     def __init__(self, shell: Shell | None, now: float) -> None:

@@ -19,7 +19,7 @@ from services.store.model.errors import OutcomeUnknown, StoreError
 from services.store.pipeline.domain import Domain
 from services.store.pipeline.domains import Domains
 from services.store.pipeline.tallies import Tally
-from services.store.upkeep.process_counters import EdgeTally, Ourselves, Shell
+from services.store.upkeep.process_counters import EdgeTally, ProcessCounters, Shell
 from services.store.upkeep.samples import Sample, Writer
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Sampler:
         self._sample_s = sample_s
         self._kept = kept
         self._writer = Writer(edge)
-        self._ourselves = Ourselves(shell, time.monotonic())
+        self._ourselves = ProcessCounters(shell, time.monotonic())
         self._home = ""
         self._in_doubt: dict[str, Page] = {}  # of each domain the page whose answer was lost
         self._task: asyncio.Task[None] | None = None

@@ -13,17 +13,17 @@ from services.store.catalogue.registry import Registry
 from services.store.log.log import Log, LogSpec
 from services.store.model.errors import QueueUnreadable, StoreError
 from services.store.model.queue_document import parse_leniently
-from services.store.model.safe_notify import FAULT, FAULT_FIELDS, FoundT, hand_on
+from services.store.model.safe_notify import FAULT, FAULT_FIELDS, FoundT, notify_safely
 from services.store.model.spec import LOG_DOMAIN, Overflow, QueueSpec
 from services.store.pipeline.domains import Domains
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 15.0  # between two looks: scrapes are rarer than that, as a rule
+POLL_INTERVAL_S = 15.0  # between two looks: scrapes are rarer than that, as a rule
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueueStats:
     """One queue, as a look found it."""
 
     ready: int
@@ -43,14 +43,14 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Standings:
+class StoreStats:
     """Of all queues that there are, by name."""
 
-    read: Mapping[str, Standing]
-    unread: Collection[str]  # damaged ones, and those of a shard that is away
+    queues: Mapping[str, QueueStats]
+    unreadable: Collection[str]  # damaged ones, and those of a shard that is away
 
 
-async def standings(registry: Registry, listing: Listing) -> Standings:
+async def read_store_stats(registry: Registry, listing: Listing) -> StoreStats:
     """Raises StoreError."""
     queues, unread = [], set[str]()
     async for name, document in registry.documents():
@@ -61,12 +61,12 @@ async def standings(registry: Registry, listing: Listing) -> Standings:
             listing.complain(name, str(error))
     looked = await listing.stats_of(queues)
     specs = {queue.name: queue.spec for queue in queues}
-    read = {name: _standing(figures, specs[name]) for name, figures in looked.told.items()}
-    return Standings(read, unread | looked.unread.keys())
+    read = {name: _queue_stats(figures, specs[name]) for name, figures in looked.stats.items()}
+    return StoreStats(read, unread | looked.errors.keys())
 
 
-def _standing(figures: dict[str, Any], spec: QueueSpec) -> Standing:
-    return Standing(
+def _queue_stats(figures: dict[str, Any], spec: QueueSpec) -> QueueStats:
+    return QueueStats(
         figures["ready"],
         figures["in_flight"],
         figures["dead_letters"],
@@ -97,11 +97,11 @@ def used_part(spec: QueueSpec, messages: int, octets: int) -> float:
 
 async def copies_lost(domains: Domains) -> int:
     """By links, since the text service's log began; 0 where there is none. Raises StoreError."""
-    figures = await Log(domains.look_at(LOG_DOMAIN), LogSpec()).figures()
+    figures = await Log(domains.get(LOG_DOMAIN), LogSpec()).figures()
     return int(figures.get("copies_lost", 0))
 
 
-async def keep_looking(
+async def poll_store(
     look: Callable[[], Awaitable[FoundT]], tell: Callable[[FoundT | None], None], every_s: float
 ) -> None:
     """Until it is cancelled. tell: is given what was found, None where the store cannot be asked."""
@@ -120,5 +120,5 @@ async def keep_looking(
             trouble = error.reason
         except Exception as error:  # a fault of ours ends no look
             log.critical(FAULT, error, exc_info=True, extra=FAULT_FIELDS)
-        hand_on(found, tell)
+        notify_safely(found, tell)
         await asyncio.sleep(every_s)

@@ -44,7 +44,7 @@ async def work(server: Server) -> None:
 async def settle_late(server: Server) -> None:
     """Messages are settled again and again when they are no longer leased; one put is refused."""
     async with Desk(server, timing=RARELY) as desk:
-        desk.store.look_after()
+        desk.store.start_serving()
         queue = await desk.queue(NAME, max_length=10)
         await desk.put(queue, *numbered(10))
         got = await desk.take(queue, 10)

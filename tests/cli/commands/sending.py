@@ -13,7 +13,7 @@ from services.cli.terminal.output import Output
 from services.store import QueueSpec, Store
 from services.store.model import records
 from services.store.model.delivery import Delivery
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.cli.shell import Shell
 from tests.servers import Server, eventually
 
@@ -47,15 +47,15 @@ class Sending:
         assert "Traceback" not in err.decode()
         return json.loads(out) if out else {}, lines[-1] if lines else ""
 
-    def work(self, what: Callable[[Store, Asker, list[Delivery]], Awaitable[Any]]) -> None:
+    def work(self, what: Callable[[Store, AsyncClient, list[Delivery]], Awaitable[Any]]) -> None:
         """Somebody else takes the message, and does something with it."""
 
         async def session(store: Store) -> None:
             queue = await store.catalogue.find(GOAL)
-            pipe = store.domain(queue.domain).pipe
+            pipe = store.open_domain(queue.domain).pipe
             await pipe.ready()
-            asker = Asker(pipe)
-            await what(store, asker, await asker.take(queue, 10))
+            client = AsyncClient(pipe)
+            await what(store, client, await client.take(queue, 10))
 
         self.shell.with_store(session)
 

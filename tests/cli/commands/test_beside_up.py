@@ -19,7 +19,7 @@ from tests.cli.old_client import connected
 from tests.cli.shell import Shell, Up, running
 from tests.servers import eventually
 
-RESERVED = "names that begin with ring/ are for the queues of ring nodes"
+RESERVED = "names that begin with ring/ are reserved for the queues of ring nodes"
 DOCUMENT = "apiVersion: penstock.dev/v1alpha1\nkind: Queue\nmetadata: {name: '%s'}\n"
 
 
@@ -81,7 +81,7 @@ def test_show_and_list_tell_who_has_it_and_what_is_wrong(beside: Shell) -> None:
     beside.run("put", name, "x")
 
     async def work(store: Store) -> None:
-        await store.domain().claims.reserve(await store.catalogue.find(name), "mca host 5", 60_000)
+        await store.open_domain().claims.reserve(await store.catalogue.find(name), "mca host 5", 60_000)
 
     beside.with_store(work)
     eventually(lambda: beside.stats(name)["condition"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from services.store import OURSELVES, DeadLetters, Source, Store
+from services.store import INTERNAL_CLIENT, DeadLetters, Source, Store
 from services.store.model import records as record
 from tests.cli.shell import PATIENCE_S, Shell
 from tests.servers import eventually
@@ -25,17 +25,17 @@ def bury(shell: Shell, queue: str, *letters: tuple[str, bytes], origin: str = "t
 
     async def work(store: Store) -> list[str]:
         found = await store.catalogue.find(queue)
-        pipe = store.domain().pipe
+        pipe = store.open_domain().pipe
         await pipe.ready()
         answers = []
         for reason, body in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             pipe.messages.bury(
-                Source(OURSELVES), found, record.encode(body), origin, reason, "why", answer.set_result
+                Source(INTERNAL_CLIENT), found, record.encode(body), origin, reason, "why", answer.set_result
             )
             answers.append(answer)
         assert set(await asyncio.gather(*answers)) == {None}
-        return [letter.id async for letter in DeadLetters(store.look_at(found.domain), found).matching()]
+        return [letter.id async for letter in DeadLetters(store.get_domain(found.domain), found).matching()]
 
     return shell.with_store(work)
 

@@ -17,7 +17,7 @@ import pytest
 from services.cli.commands.letters import Incoming, pages, written
 from services.kit.dead_letter_formats import formats
 from services.store import Store, StoreError, StoreUnavailable
-from services.store.deadletters.dead import PAGE, DeadLetters
+from services.store.deadletters.dead_letters import PAGE, DeadLetters
 from services.store.model.errors import OutcomeUnknown
 from tests.cli.commands.test_dead import bury
 from tests.cli.shell import PATIENCE_S, Shell
@@ -65,7 +65,7 @@ def test_what_is_exported_is_put_on_the_disk_once(shell: Shell, queue: str, disk
 
     async def export(store: Store) -> None:
         found = await store.catalogue.find(queue)
-        letters = DeadLetters(store.look_at(found.domain), found)
+        letters = DeadLetters(store.get_domain(found.domain), found)
         with disk.path.open("wb") as file:
             ids = [one async for one in written(letters.matching(), formats()["garbage-msg"], file.fileno())]
         assert len(ids) == PAGE + 1
@@ -264,7 +264,7 @@ def test_what_grows_too_old_meanwhile_was_not_dropped(shell: Shell, new_queue: C
     eventually(lambda: shell.stats(queue)["dead"] == PAGE)
 
     async def tidy(store: Store) -> None:
-        await store.look_at("main").tidy(await store.catalogue.find(queue))
+        await store.get_domain("main").tidy(await store.catalogue.find(queue))
 
     eventually(lambda: shell.with_store(tidy) or shell.stats(queue)["dead_trimmed"] == PAGE)
     out, _ = importing.communicate(timeout=PATIENCE_S)

@@ -10,7 +10,7 @@ from services.store.log.replica import Arrived, Gap, Replica
 from services.store.model import records
 from services.store.model.intervals import Intervals
 from services.store.model.spec import LOG_DOMAIN
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.cli.shell import Shell
 from tests.servers import Server, eventually
 
@@ -20,7 +20,7 @@ KEPT = LogSpec("fsync", 2 * HOUR_MS, 1 << 20)
 
 async def declared(store: Store) -> Log:
     """The log as an edge leaves it that nobody has sent anything to."""
-    log = Log(store.look_at(LOG_DOMAIN), KEPT)
+    log = Log(store.get_domain(LOG_DOMAIN), KEPT)
     await log.declare()
     return log
 
@@ -152,12 +152,12 @@ def test_a_look_changes_nothing(ready: Shell, server: Server) -> None:
 def test_our_own_numbers_stand_first(ready: Shell) -> None:
     async def work(store: Store) -> None:
         log = await declared(store)
-        domain = store.domain(LOG_DOMAIN)
+        domain = store.open_domain(LOG_DOMAIN)
         await domain.pipe.ready()
         queue, _ = await store.catalogue.declare(
             "events", QueueSpec(bindings={"text": {"publish": "ev"}}), "test"
         )
-        assert await Asker(domain.pipe).publish(queue, [records.encode(b"x")] * 3, "test") == []
+        assert await AsyncClient(domain.pipe).publish(queue, [records.encode(b"x")] * 3, "test") == []
         await Replica(log).accept([arrived((b"one", b"i1"), 1, 1)], NO_SUBSCRIPTIONS)
 
     ready.with_store(work)
@@ -181,7 +181,7 @@ def test_trimmed_messages_are_gone_and_not_in_it(ready: Shell, server: Server) -
     take(ready, arrived((b"one", b"i1"), 1, 3))
 
     async def trim(store: Store) -> int:
-        log = Log(store.look_at(LOG_DOMAIN), LogSpec("fsync", 0, 1 << 20))
+        log = Log(store.get_domain(LOG_DOMAIN), LogSpec("fsync", 0, 1 << 20))
         await log.declare()
         return await log.trim()
 

@@ -15,7 +15,7 @@ import pytest
 from services.cli.commands.get import Getting
 from services.cli.terminal.message import asker_of, body_writer
 from services.store import Delivery, QueueSpec, Store
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.cli.shell import Shell
 from tests.servers import eventually
 
@@ -240,13 +240,13 @@ def test_messages_are_on_the_disk_before_they_are_settled(
         with (tmp_path / "bodies").open("wb") as file, monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", file)
             getting = Getting(found, await asker_of(store, found), 10, False, body_writer(10, False))
-            settle = Asker.settle
+            settle = AsyncClient.settle
 
-            async def settled(asker: Asker, written: list[Delivery]) -> None:
+            async def settled(client: AsyncClient, written: list[Delivery]) -> None:
                 assert synced == [len("one\ntwo\nthree\n")]
-                await settle(asker, written)
+                await settle(client, written)
 
-            patch.setattr(Asker, "settle", settled)
+            patch.setattr(AsyncClient, "settle", settled)
             assert await getting.step(lambda _: None)
 
     shell.with_store(get)

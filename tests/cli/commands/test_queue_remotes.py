@@ -66,7 +66,7 @@ def test_show_says_that_those_who_share_a_queue_are_not_shown(
     assert shell.stats(name)["reserved_by"] == ""
 
     async def work(store: Store) -> None:
-        await store.domain().claims.reserve(await store.catalogue.find(name), "cast host 5", 60_000)
+        await store.open_domain().claims.reserve(await store.catalogue.find(name), "cast host 5", 60_000)
 
     shell.with_store(work)
     text = shell.run("queue", "show", name).text

@@ -11,7 +11,7 @@ import pytest
 from services.cli.commands import confirmation
 from services.cli.commands.confirmation import LAST_S
 from services.store import Store, StoreUnavailable
-from services.store.deadletters.delivery_tracking import Watch
+from services.store.deadletters.delivery_tracking import DeliveryTracker
 from services.store.redis.connect import REPLY_TIMEOUT_S
 from tests.cli.commands.sending import GOAL, Sending, confirmed
 from tests.cli.shell import Shell
@@ -24,16 +24,16 @@ def test_an_edge_has_its_time_again_after_the_store_was_away(
     """It hears of the store's return no sooner than the command does."""
     monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 2.0)
-    look, goes_at = Watch.look, time.monotonic() + 3600
+    look, goes_at = DeliveryTracker.poll, time.monotonic() + 3600
     away_at: list[float] = []
 
-    async def lost_once(watch: Watch) -> Any:
+    async def lost_once(watch: DeliveryTracker) -> Any:
         if not away_at and time.monotonic() >= goes_at:
             away_at.append(time.monotonic())
             raise StoreUnavailable("not there")
         return await look(watch)
 
-    monkeypatch.setattr(Watch, "look", lost_once)
+    monkeypatch.setattr(DeliveryTracker, "poll", lost_once)
 
     async def work(store: Store) -> None:
         nonlocal goes_at
@@ -84,14 +84,14 @@ def test_one_trouble_in_two_texts_is_told_once(
     quiet: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A store that is silent says so in turns: to whoever asks it, and to those who wait for that one."""
-    look, texts = Watch.look, iter(("it does not answer", "others wait for it already") * 2)
+    look, texts = DeliveryTracker.poll, iter(("it does not answer", "others wait for it already") * 2)
 
-    async def fail(watch: Watch) -> Any:
+    async def fail(watch: DeliveryTracker) -> Any:
         if (text := next(texts, None)) is not None:
             raise StoreUnavailable(text)
         return await look(watch)
 
-    monkeypatch.setattr(Watch, "look", fail)
+    monkeypatch.setattr(DeliveryTracker, "poll", fail)
     quiet.with_store(lambda store: confirmed(store, 1.0, as_json=False))
     said = capfd.readouterr().err
     assert said.count("waiting: store_unavailable: ") == 1

@@ -12,7 +12,7 @@ import pytest
 from services.cli.commands import confirmation
 from services.store import QueueSpec, Store
 from services.store.model.delivery import Delivery
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.cli.commands.sending import GOAL, REMOTE, Sending, confirmed, declare, fates
 from tests.cli.shell import Shell
 from tests.live import until
@@ -22,7 +22,7 @@ from tests.servers import Server, eventually
 def test_somebody_else_takes_it(quiet: Shell, server: Server) -> None:
     """Settled is not sent: only an edge that carries messages away can say so."""
     sending = Sending(quiet)
-    sending.work(lambda _, asker, got: asker.settle(got))
+    sending.work(lambda _, client, got: client.settle(got))
     told, said = sending.end(1)
     assert told == {"queue": GOAL, "state": "taken", "reason": "taken"}
     assert "somebody else took it out of away: test-" in said
@@ -40,10 +40,10 @@ def test_its_queue_is_emptied(quiet: Shell) -> None:
 def test_it_is_given_back_and_dies(quiet: Shell) -> None:
     sending = Sending(quiet)
 
-    async def fails(_: Store, asker: Asker, got: list[Delivery]) -> None:
-        await asker.release(got, to_end=True)
-        got = await asker.take(got[0].queue, 10)
-        await asker.reject(got, "no_receiver", "nobody has it")
+    async def fails(_: Store, client: AsyncClient, got: list[Delivery]) -> None:
+        await client.release(got, to_end=True)
+        got = await client.take(got[0].queue, 10)
+        await client.reject(got, "no_receiver", "nobody has it")
 
     sending.work(fails)
     told, said = sending.end(1)
@@ -64,7 +64,7 @@ def test_it_expires(quiet: Shell) -> None:
 
 def _look(shell: Shell) -> None:
     async def tidy(store: Store) -> None:
-        await store.look_at("main").tidy(await store.catalogue.find(GOAL))
+        await store.get_domain("main").tidy(await store.catalogue.find(GOAL))
 
     shell.with_store(tidy)
 
@@ -104,7 +104,7 @@ def test_an_edge_is_not_waited_for_for_ever(
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 1.0)
 
     async def work(store: Store) -> None:
-        queue, domain = await store.catalogue.find(GOAL), store.domain()
+        queue, domain = await store.catalogue.find(GOAL), store.open_domain()
         fence = await domain.claims.own(queue, "rqp-test", 2_500)
         assert fence is not None
         assert await domain.claims.set_condition(queue, condition, fence, 0)
@@ -149,10 +149,10 @@ def test_the_last_look_finds_what_came_in_the_last_moment(
     async def work(store: Store) -> None:
         edge = Store(server.url, "rqp-test")
         queue = await edge.catalogue.find(GOAL)
-        asker = Asker(edge.domain(queue.domain).pipe)
-        await edge.domain(queue.domain).pipe.ready()
+        client = AsyncClient(edge.open_domain(queue.domain).pipe)
+        await edge.open_domain(queue.domain).pipe.ready()
         waiting = asyncio.create_task(confirmed(store, 2.0))
-        await asker.settle(await until(lambda: asker.take(queue, 1)))
+        await client.settle(await until(lambda: client.take(queue, 1)))
         assert not waiting.done()
         assert await waiting == ""
         await edge.close()
@@ -171,7 +171,7 @@ def test_an_error_that_was_reported_before_ends_nothing(quiet: Shell, server: Se
 
     def report(text: str, errors: int) -> None:
         async def tell(store: Store) -> None:
-            queue, domain = await store.catalogue.find(GOAL), store.domain()
+            queue, domain = await store.catalogue.find(GOAL), store.open_domain()
             fence = await domain.claims.own(queue, "rqp-test", 60_000)
             assert fence is not None
             assert await domain.claims.set_condition(queue, text, fence, errors)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from services.store.deadletters.dead import PAGE
+from services.store.deadletters.dead_letters import PAGE
 from services.store.redis.connect import REPLY_TIMEOUT_S
 from tests.cli.shell import Shell
 from tests.servers import Server, eventually

@@ -43,7 +43,7 @@ async def test_an_internal_queue_is_neither_made_nor_changed_nor_emptied(console
     etag = await console.etag("/queues/ring%2F1%2Fa:8085")
     changed = await console.ask("PUT", "/queues/ring%2F1%2Fa:8085", SPEC, headers=etag)
     assert (changed.status, changed.label) == (403, "reserved_name")
-    await console.tools.look_at(queue.domain).claims.own(queue, "its node", 60_000)
+    await console.tools.get_domain(queue.domain).claims.own(queue, "its node", 60_000)
     for method, path, body in (
         ("DELETE", "", None),
         ("POST", "/messages/purge", {"dryRun": True}),
@@ -226,8 +226,8 @@ async def test_reservations(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     await console.declare("others")
     assert (await console.get("/reservations")).items == []
-    await console.tools.domain().pipe.ready()
-    assert await console.tools.look_at("main").claims.reserve(queue, "mca 10.0.0.7", 60_000)
+    await console.tools.open_domain().pipe.ready()
+    assert await console.tools.get_domain("main").claims.reserve(queue, "mca 10.0.0.7", 60_000)
 
     async def seen() -> bool:
         found = (await console.get("/reservations")).items

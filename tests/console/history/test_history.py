@@ -135,7 +135,7 @@ def _queue_sample(queue: str, n: int, **numbers: int) -> dict[str, Any]:
 
 async def test_a_queue(console: LiveConsole) -> None:
     await console.declare("orders")
-    assert await console.tools.look_at("main").link.call("DEL", "ps:{main}:samples") in (0, 1)
+    assert await console.tools.get_domain("main").link.call("DEL", "ps:{main}:samples") in (0, 1)
     now_ms = await console.tools.now_ms()
     await _told(console, now_ms - 120_000, **_queue_sample("others", 1, in_=5))
     await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))

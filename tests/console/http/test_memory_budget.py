@@ -56,7 +56,7 @@ async def test_a_text_may_be_full_of_them(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     body = '[{"a": "\\"}]' * MOST_PARTS
     assert (await console.ask("POST", "/queues/orders/messages", {"body": body})).status == 201
-    (delivery,) = await console.tools.look_at(queue.domain).peek(queue, 1)
+    (delivery,) = await console.tools.get_domain(queue.domain).peek(queue, 1)
     assert delivery.body_bytes == len(body)
 
 

@@ -9,8 +9,8 @@ import pytest
 from services.console.jobs import orphaned_jobs as lost
 from services.console.jobs.job import run_of
 from services.console.jobs.posting import LOST
-from services.store.deadletters.emptying import Emptying
-from services.store.pipeline.async_client import Asker
+from services.store.deadletters.queue_purge import QueuePurge
+from services.store.pipeline.async_client import AsyncClient
 from tests.console.access.test_identity import TOKENS
 from tests.console.jobs.test_jobs_ends import job_where, write_as_silent
 from tests.console.live_console import LiveConsole, Reply
@@ -47,16 +47,16 @@ async def test_what_is_ready_goes_and_is_written_down(console: LiveConsole) -> N
     (ended,) = await until(lambda: console.audited(what="message.purge.ended"))
     assert (ended["outcome"], ended["detail"]["moved"]) == ("done", 2500)
     queue = await console.tools.catalogue.find("orders")
-    run = Emptying(console.tools.look_at("main"), queue, run_of(job["id"]))
+    run = QueuePurge(console.tools.get_domain("main"), queue, run_of(job["id"]))
     assert await run.removed() == 0, "nobody asks any more"
 
 
 async def test_what_is_given_out_stays(console: LiveConsole) -> None:
     await _filled(console, 5)
     queue = await console.tools.catalogue.find("orders")
-    pipe = console.tools.domain(queue.domain).pipe
+    pipe = console.tools.open_domain(queue.domain).pipe
     await pipe.ready()
-    taken = await Asker(pipe).take(queue, 2)
+    taken = await AsyncClient(pipe).take(queue, 2)
     dry = (await console.ask("POST", PURGE, {"dryRun": True})).document
     assert (dry["matched"], dry["inFlight"]) == (3, 2)
     job = await console.job(await console.ask("POST", PURGE, {}, headers=ANY))
@@ -153,7 +153,7 @@ async def test_a_run_that_was_forgotten_on_the_way_means_nothing_new(proxy: Prox
         reply = await _begun_unheard(console, proxy)
         queue = await console.tools.catalogue.find("orders")
         await console.fill(queue, b"later")
-        await Emptying(console.tools.look_at("main"), queue, run_of(reply.document["id"])).forget()
+        await QueuePurge(console.tools.get_domain("main"), queue, run_of(reply.document["id"])).forget()
         proxy.lose_replies_to = b""
         assert (await console.job(reply))["state"] == "done"
         assert (await console.stats("orders"))["ready"] == 1
@@ -169,7 +169,7 @@ async def test_what_a_killed_console_removed_is_told(
     killed = {**job, "id": "0123456789abcdef", "state": "running", "endedAt": None, "moved": 0}
     queue = await console.tools.catalogue.find("orders")
     await console.fill(queue, b"a", b"b")
-    run = Emptying(console.tools.look_at("main"), queue, run_of(killed["id"]))
+    run = QueuePurge(console.tools.get_domain("main"), queue, run_of(killed["id"]))
     assert (await run.step()).messages == 2
     await write_as_silent(console, killed)
     async with LiveConsole(server.url) as other:

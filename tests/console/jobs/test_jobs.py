@@ -12,7 +12,7 @@ from services.console.contract.moments import moment
 from services.console.jobs.jobs import MOST_RUNNING
 from services.console.queries import selection
 from services.store import QueueSpec
-from services.store.deadletters.dead import PAGE
+from services.store.deadletters.dead_letters import PAGE
 from tests.console.live_console import LiveConsole
 from tests.live import until
 from tests.stores import NewServer
@@ -77,7 +77,7 @@ class TestRedrive:
         await console.fill(queue, b"one")
         await console.fill(ring, b"one")
         taken = await console.declare("taken")
-        await console.tools.domain(taken.domain).claims.reserve(taken, "somebody", 60_000)
+        await console.tools.open_domain(taken.domain).claims.reserve(taken, "somebody", 60_000)
         refused = {
             "nowhere": (404, "queue_unknown"),
             "elsewhere": (409, "domain_mismatch"),

@@ -177,7 +177,7 @@ async def test_what_a_killed_console_moved_is_told_and_no_longer_counted(
     monkeypatch.setattr(lost, "CERTAIN_S", 0.3)
     job = await console.job(await console.ask("POST", REDRIVE, {"ids": ids[:2]}))
     killed = {**job, "id": "0123456789abcdef", "state": "running", "moved": 3, "endedAt": None}
-    letters = DeadLetters(console.tools.look_at(queue.domain), queue)
+    letters = DeadLetters(console.tools.get_domain(queue.domain), queue)
     assert (await letters.redrive(ids[2:7], run=run_of(killed["id"]))).moved == 5
     await write_as_silent(console, killed)
     async with LiveConsole(server.url) as other:
@@ -200,7 +200,7 @@ async def test_a_lost_job_that_cannot_be_looked_after_holds_up_no_other(
     first = {**killed, "id": "0" * 16, "queue": "broken", "target": "broken"}
     second = {**killed, "id": "1" * 16}
     server.call("HSET", RegistryKeys().queues, "broken", "{")
-    letters = DeadLetters(console.tools.look_at(queue.domain), queue)
+    letters = DeadLetters(console.tools.get_domain(queue.domain), queue)
     assert (await letters.redrive(ids[1:], run=run_of(second["id"]))).moved == 1
     for each in (first, second):
         await write_as_silent(console, each)

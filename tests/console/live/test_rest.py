@@ -14,7 +14,7 @@ from services.console.live import interest, live
 from services.console.live.interest import Interest
 from services.console.live.live import Live
 from services.store import StoreUnavailable
-from services.store.catalogue import Roll
+from services.store.catalogue import QueueListCache
 from services.store.model.keys import RegistryKeys
 from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.live import set_up, until
@@ -187,14 +187,14 @@ async def test_who_waits_while_a_look_fails_takes_its_error(
     async with LiveConsole(server.url) as console:
         await console.declare("orders")
         found = Live(console.tools, refresh_s=60)
-        takes, look = 0, Roll.look
+        takes, look = 0, QueueListCache.refresh
 
-        async def counted(self: Roll) -> Any:
+        async def counted(self: QueueListCache) -> Any:
             nonlocal takes
             takes += 1
             return await look(self)
 
-        monkeypatch.setattr(Roll, "look", counted)
+        monkeypatch.setattr(QueueListCache, "refresh", counted)
         server.kill9()
         told: list[Any] = await asyncio.gather(*(found.look() for _ in range(5)), return_exceptions=True)
         assert [type(each) for each in told] == [StoreUnavailable] * 5

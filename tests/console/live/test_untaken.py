@@ -9,7 +9,7 @@ import pytest
 from services.console.live import rows
 from services.console.live.look import Look
 from services.store import Queue
-from services.store.catalogue.figures import Looked
+from services.store.catalogue.figures import BulkStatsResult
 from services.store.model.errors import StoreFault
 from tests.console.live_console import LiveConsole
 from tests.live import until
@@ -29,12 +29,12 @@ class Looks:
     async def next(self, **changed: Any) -> bool:
         """Whether nobody takes, as the row says. changed: figures, as they are from now on."""
         self._figures = {**self._figures, **changed}
-        return await self._look(Looked(told={"orders": self._figures}))
+        return await self._look(BulkStatsResult(stats={"orders": self._figures}))
 
     async def next_fails(self) -> bool:
-        return await self._look(Looked(unread={"orders": StoreFault("damaged")}))
+        return await self._look(BulkStatsResult(errors={"orders": StoreFault("damaged")}))
 
-    async def _look(self, looked: Looked) -> bool:
+    async def _look(self, looked: BulkStatsResult) -> bool:
         look = Look(self._last.version + 1, self._last.taken + EVERY_S)
         self._last = await look.compared(self._last, [self._queue], looked, {})
         return bool(look.rows["orders"].summary["nobodyTakes"])

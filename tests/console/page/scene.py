@@ -17,7 +17,7 @@ from services.store import Queue, QueueSpec, Store
 from services.store.model import records as record
 from services.store.model.keys import RegistryKeys
 from services.store.model.peer import PeerSpec
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.console.local import HEADERS, keep
 from tests.console.page.traffic import PACE_S, Traffic
 from tests.live import set_up, until
@@ -99,7 +99,7 @@ class Scene:
         )
         return queue
 
-    async def publish(self, name: str, *bodies: bytes) -> Asker:
+    async def publish(self, name: str, *bodies: bytes) -> AsyncClient:
         """Return what has put them in."""
         return await _published(self.store, name, *bodies)
 
@@ -216,10 +216,10 @@ async def _let_die(store: Store) -> None:
     await until(are_dead)
 
 
-async def _published(store: Store, name: str, *bodies: bytes, attributes: Any = None) -> Asker:
+async def _published(store: Store, name: str, *bodies: bytes, attributes: Any = None) -> AsyncClient:
     queue = await store.catalogue.find(name)
-    pipe = store.domain(queue.domain).pipe
+    pipe = store.open_domain(queue.domain).pipe
     await pipe.ready()
-    asker = Asker(pipe)
-    await asker.publish(queue, [record.encode(body, attributes) for body in bodies], "test")
-    return asker
+    client = AsyncClient(pipe)
+    await client.publish(queue, [record.encode(body, attributes) for body in bodies], "test")
+    return client

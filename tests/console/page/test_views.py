@@ -46,7 +46,7 @@ NARROW = """[...document.querySelectorAll('table.rows thead th')]
 async def give_each_view_something(place: Scene, page: Page) -> None:
     """Reserve a queue, begin a job that takes a minute, and write a report."""
     held, _ = await place.store.catalogue.declare("held", QueueSpec(), "test")
-    await place.store.domain(held.domain).claims.reserve(held, "somebody", 600_000)
+    await place.store.open_domain(held.domain).claims.reserve(held, "somebody", 600_000)
     slow = {"all": True, "target": "orders/eu", "rate": 1}
     answer = await page.request.post(f"{place.address}api/v1/queues/returns/dead/redrive", data=slow)
     assert answer.status == 202

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from services.store import QueueSpec
-from services.store.catalogue.audit import Entry
+from services.store.catalogue.audit import AuditEntry
 from services.store.model.peer import PeerSpec
 from services.store.report.report import Report
 from services.store.report.reports import write_report
@@ -116,10 +116,12 @@ async def test_queues_that_lead_to_a_peer_are_told_with_it(place: Scene, page: P
 async def test_the_audit_log_is_filtered_in_the_address(place: Scene, page: Page) -> None:
     log = place.store.audit
     for number in range(450):  # more than the console looks at for the first page
-        await log.append(Entry("robot", "operate", "10.0.0.9", "message.put", f"busy{number}", "done"))
-    before = await log.append(Entry("Ann", "admin", "10.0.0.7", "queue.delete", "gone", "done"))
+        await log.append(AuditEntry("robot", "operate", "10.0.0.9", "message.put", f"busy{number}", "done"))
+    before = await log.append(AuditEntry("Ann", "admin", "10.0.0.7", "queue.delete", "gone", "done"))
     for _ in range(550):
-        await log.append(Entry("robot", "operate", "10.0.0.9", "message.put", "busy", "done"), minor=True)
+        await log.append(
+            AuditEntry("robot", "operate", "10.0.0.9", "message.put", "busy", "done"), minor=True
+        )
     rows = page.get_by_role("table", name="Audit log").locator("tbody tr:not(.spacer)")
     await show(page, place.address, "audit")
     await page.keyboard.press("/")

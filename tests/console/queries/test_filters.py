@@ -6,7 +6,7 @@ import pytest
 
 from services.console.contract.moments import moment
 from services.store.catalogue import audit
-from services.store.catalogue.audit import Entry
+from services.store.catalogue.audit import AuditEntry
 from tests.console.live_console import LiveConsole
 
 
@@ -27,7 +27,7 @@ class TestQueues:
         await console.declare("in", bindings={"ring": {"inbox": 7}})
         await console.declare("orders", bindings={"rqpMca": {"queueId": 7}})
         parts = await console.declare("parts", bindings={"rqpCast": {"key": 8}})
-        domain = console.tools.look_at(parts.domain)
+        domain = console.tools.get_domain(parts.domain)
         fence = await domain.claims.own(parts, "who sends it", 60_000)
         assert fence
         assert await domain.claims.set_condition(parts, "nobody answers", fence)
@@ -69,7 +69,7 @@ class TestAudit:
         link, keys = console.tools.registry.link, console.tools.registry.keys
         for number in range(6):
             who, action = ("ann", "queue.put") if number % 2 else ("Bob", "dead.purge")
-            entry = Entry(who, "admin", "10.0.0.1", action, f"q{number}", "done")
+            entry = AuditEntry(who, "admin", "10.0.0.1", action, f"q{number}", "done")
             told = [part for name in audit.NAMES for part in (name, getattr(entry, name))]
             key = keys.audit_minor if number == 3 else keys.audit
             await link.call("XADD", key, f"{1000 * (number + 1)}-7", *told)

@@ -9,7 +9,7 @@ from pathlib import Path
 from services.store import DeadLetters, Delivery, Queue, QueueSpec, Store, StoreError
 from services.store.model import records
 from services.store.model.errors import QueueUnknown
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.domain import Timing
 from tests.faults.ring.history import History
 from tests.faults.ring.nodes import STORE, Told, store_options
@@ -83,19 +83,19 @@ class System:
 
     async def read(self, history: History) -> None:
         """Takes out what is left, and reads dead letters. Raises StoreError."""
-        await self._store.domain(DOMAIN).pipe.ready()
-        asker = self._asker()
+        await self._store.open_domain(DOMAIN).pipe.ready()
+        client = self._asker()
         for name, queue in self._queues.items():
-            letters = DeadLetters(self._store.look_at(DOMAIN), queue)
+            letters = DeadLetters(self._store.get_domain(DOMAIN), queue)
             history.dead[name] = Counter([letter.body async for letter in letters.matching()])
             found = history.left[name] = Counter()
-            while got := await asker.take(queue, AT_ONCE):
+            while got := await client.take(queue, AT_ONCE):
                 found.update(body for delivery in got for body in _bodies(delivery))
-                await asker.settle(got)
+                await client.settle(got)
         history.inbox += history.left.pop(INBOX, Counter())
 
-    def _asker(self) -> Asker:
-        return Asker(self._store.domain(DOMAIN).pipe)
+    def _asker(self) -> AsyncClient:
+        return AsyncClient(self._store.open_domain(DOMAIN).pipe)
 
 
 def _bodies(delivery: Delivery) -> list[bytes]:

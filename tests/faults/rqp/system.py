@@ -6,7 +6,7 @@ from pathlib import Path
 
 from services.store import DeadLetters, Delivery, Queue, QueueSpec, Store, StoreError
 from services.store.model import records
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.domain import Timing
 from tests.faults.rqp.edges import STORE
 from tests.faults.rqp.history import Arrival, Book, Letter
@@ -38,8 +38,8 @@ class System:
     async def close(self) -> None:
         await self._store.close()
 
-    def asker(self) -> Asker:
-        return Asker(self._store.domain(DOMAIN).pipe)
+    def client(self) -> AsyncClient:
+        return AsyncClient(self._store.open_domain(DOMAIN).pipe)
 
     def queue(self, way: Way) -> Queue:
         return self._queues[way]
@@ -67,15 +67,15 @@ class System:
 
     async def read(self, books: dict[Way, Book]) -> None:
         """Takes out what arrived, and reads dead letters of both ends. Raises StoreError."""
-        await self._store.domain(DOMAIN).pipe.ready()
-        asker = self.asker()
+        await self._store.open_domain(DOMAIN).pipe.ready()
+        client = self.client()
         for way, queue in self._queues.items():
             book = books[way]
-            letters = DeadLetters(self._store.look_at(DOMAIN), queue)
+            letters = DeadLetters(self._store.get_domain(DOMAIN), queue)
             book.letters += [Letter(letter.body, letter.reason) async for letter in letters.matching()]
-            while way.goal == self.number and (got := await asker.take(queue, AT_ONCE)):
+            while way.goal == self.number and (got := await client.take(queue, AT_ONCE)):
                 book.arrivals += [arrival for delivery in got for arrival in _arrivals(delivery)]
-                await asker.settle(got)
+                await client.settle(got)
 
 
 def _arrivals(delivery: Delivery) -> list[Arrival]:

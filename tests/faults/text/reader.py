@@ -17,7 +17,7 @@ class Reader:
 
     async def open(self) -> None:
         await self.store.initialise()
-        self._log = Log(self.store.look_at(LOG_DOMAIN), LogSpec())
+        self._log = Log(self.store.get_domain(LOG_DOMAIN), LogSpec())
         self._replica = Replica(self._log)
 
     async def held(self) -> set[Numbered] | None:

@@ -172,7 +172,7 @@ def test_a_message_that_the_target_never_takes(operator: OperatorProgram, seen: 
     keeper.kill("orders", 1, first=1_000_000)  # of eight
     seen.apply(redrive("again", "orders", target="small"))
     found = seen.becomes("redrive", "again", "False", "Failed")
-    assert found["message"] == "target 'small': the message is larger than the queue's peers take"
+    assert found["message"] == "target 'small': the message is larger than the queue's peers accept"
     assert told(seen, "again") == (4, 3, 1)
     assert len(keeper.dead("orders")) == 1
 

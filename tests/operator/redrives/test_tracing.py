@@ -31,7 +31,7 @@ async def dies(store: Server, collector: Collector) -> str:
         await traced.put(found, b"a pump")
         asker = await traced.asker(found)
         await asker.reject(await asker.take(found, 1), "refused")
-        letters = DeadLetters(traced.look_at(found.domain), found)
+        letters = DeadLetters(traced.get_domain(found.domain), found)
         (letter,) = [letter.id async for letter in letters.matching()]
         return letter
 

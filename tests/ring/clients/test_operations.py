@@ -8,7 +8,7 @@ from services.ring.service import OWNER
 from services.store import QueueSpec
 from services.store.model import records
 from services.store.model.spec import Delivery
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import until
 from tests.ring.clients.client import (
     ERROR,
@@ -242,7 +242,7 @@ def knows_paused(edge: LiveClients) -> bool | None:
 async def test_a_reserved_queue_takes_nothing(edge: LiveClients, client: Client) -> None:
     """5.8"""
     queue = await edge.declare("q")
-    domain = edge.tools.domain()
+    domain = edge.tools.open_domain()
     fence = await domain.claims.reserve(queue, "somebody", 60_000)
     with pytest.raises(Refused, match="queue is reserved by another sender"):
         await client.push(b"q", b"1")
@@ -276,9 +276,9 @@ async def test_attributes_of_other_protocols_stay_behind(edge: LiveClients, clie
     queue = await edge.declare("mixed")
     bodies = [b"plain", b"with", b"", b"more"]
     made = [records.encode(body, {"priority": n} if n % 2 else None) for n, body in enumerate(bodies)]
-    domain = edge.tools.domain()
+    domain = edge.tools.open_domain()
     await domain.pipe.ready()
-    assert await Asker(domain.pipe).publish(queue, made, "test") == []
+    assert await AsyncClient(domain.pipe).publish(queue, made, "test") == []
     assert await client.messages(b"mixed", 5) == [*bodies, None]
 
 
@@ -287,9 +287,9 @@ async def test_where_a_message_came_from_is_kept(edge: LiveClients, client: Clie
     await client.create(b"q")
     await client.push(b"q", b"x")
     queue = await edge.tools.catalogue.find("q")
-    domain = edge.tools.domain()
+    domain = edge.tools.open_domain()
     await domain.pipe.ready()
-    (delivery,) = await Asker(domain.pipe).take(queue, 1)
+    (delivery,) = await AsyncClient(domain.pipe).take(queue, 1)
     assert delivery.origin == "ring 127.0.0.1"
     domain.pipe.messages.give_back([delivery])
     assert ME not in delivery.stamp

@@ -93,7 +93,7 @@ async def test_a_push_is_done_before_the_destroy_behind_it(edge: LiveClients, cl
     busy = [await edge.client() for _ in range(6)]
     load = push(b"busy", *[bytes(400_000)] * 5)
     sends = [asyncio.ensure_future(each.send(load)) for each in busy]
-    await until(lambda: edge.service.store.domain().pipe.waiting.pending_bytes > 4 << 20)
+    await until(lambda: edge.service.store.open_domain().pipe.waiting.pending_bytes > 4 << 20)
     await client.send(push(b"q", b"1", b"2") + destroy(b"q"))
     assert await client.replies(b"q", 3) == [DONE] * 3
     await asyncio.gather(*sends)

@@ -171,7 +171,7 @@ async def test_what_waits_is_bounded(own_server: Server, make_edge: MakeEdge) ->
     await clients[0].create(b"q")
     for client in clients:
         await client.push(b"q", b"known")
-    waiting = edge.service.store.domain().pipe.waiting
+    waiting = edge.service.store.open_domain().pipe.waiting
     traffic = edge.listeners[CLIENTS].traffic
     own_server.stop()
     try:
@@ -255,8 +255,8 @@ async def test_a_lease_that_was_lost(own_server: Server, make_edge: MakeEdge) ->
     impatient = Store(
         own_server.url, "impatient", timing=Timing(session_timeout_ms=100, beat_s=0.03, sweep_s=0.05)
     )
-    impatient.domain()
-    impatient.look_after()
+    impatient.open_domain()
+    impatient.start_serving()
     await until(lambda: ready(edge, 2))
     await impatient.close()
     await client.send(pull(b"q"))

@@ -11,7 +11,7 @@ import pytest
 
 from protos import tmq
 from services.store.model import records
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.cli.shell import ended
 from tests.live import until
 from tests.pubsub.client import Client as TextClient
@@ -155,7 +155,7 @@ async def test_a_name_that_is_no_text(edge: LiveClients, client: Client, tmq_edg
     other = await tmq_edge.client()
     assert await other.dnq(await other.queue(name)) == b"1"
     queue = await edge.tools.catalogue.find(name.decode("utf-8", "surrogateescape"))
-    domain = edge.tools.domain()
+    domain = edge.tools.open_domain()
     await domain.pipe.ready()
-    assert await Asker(domain.pipe).publish(queue, [records.encode(b"2", {"a": 1})], "test") == []
+    assert await AsyncClient(domain.pipe).publish(queue, [records.encode(b"2", {"a": 1})], "test") == []
     assert await client.drain(name) == [b"2"]

@@ -70,7 +70,7 @@ async def start(context: EdgeContext[RingSettings]) -> RunningNode:
     )
     context.listen("ring", identity.listener, member.session)
     context.page("/ring", member.document)
-    store.look_after()
+    store.start_serving()
     node = RunningNode(service, member, carrier)
     try:
         member.start()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from services.store import QueueSpec, Store
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import until
 from tests.ring.links.conftest import NewServer
 from tests.ring.links.live import GROUP
@@ -48,7 +48,7 @@ async def queue(store: Store, name: str, **binding: int) -> Any:
 async def bodies(store: Store, found: Any) -> list[bytes]:
     return [
         record[4:]
-        for delivery in await store.look_at(found.domain).peek(found, 1000)
+        for delivery in await store.get_domain(found.domain).peek(found, 1000)
         for record in delivery.records()
     ]
 
@@ -64,12 +64,12 @@ async def test_what_is_put_into_an_outbox_comes_to_the_inboxes_of_other_stores(
         inboxes = [await queue(store, "in", inbox=GROUP) for store in stores[1:]]
         programs = [spawn(server, "node.window=16", "node.forward_user=true") for server in servers]
         await led_ring(programs)
-        asker = Asker(stores[0].domain(outbox.domain).pipe)
+        client = AsyncClient(stores[0].domain(outbox.domain).pipe)
         sent = [b"%d" % n for n in range(50)]
 
         async def put(some: list[bytes]) -> None:
             records = [len(body).to_bytes(4, "big") + body for body in some]
-            assert await asker.publish(outbox, records, "test") == []
+            assert await client.publish(outbox, records, "test") == []
 
         async def has(store: Store, found: Any, wanted: list[bytes]) -> bool:
             return set(await bodies(store, found)) >= set(wanted)

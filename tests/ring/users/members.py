@@ -17,11 +17,11 @@ from services.ring.node.outgoing.passage import Parcel
 from services.ring.node.users import Users
 from services.ring.service import RingService
 from services.ring.settings import RingSettings
-from services.store import OURSELVES, Queue, QueueSpec, Store
-from services.store.deadletters.dead import DeadLetter, DeadLetters
+from services.store import INTERNAL_CLIENT, Queue, QueueSpec, Store
+from services.store.deadletters.dead_letters import DeadLetter, DeadLetters
 from services.store.model import records
 from services.store.model.internal import KEEPER, is_internal
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import until
 
 QUICK_STORE = {
@@ -65,7 +65,7 @@ class Member:
 
     async def start(self) -> Member:
         """Returns once it may send."""
-        self.store.look_after()
+        self.store.start_serving()
         self.users.start()
         await until(lambda: self.users.ownership.queue is not None)
         return self
@@ -80,14 +80,14 @@ class Member:
     # what a client would ask
 
     async def push(self, queue: bytes, body: bytes) -> Unserved | None:
-        return await self._asked(self.users.asker.push, queue, body)
+        return await self._asked(self.users.async_client.push, queue, body)
 
     async def pull(self, queue: bytes) -> Brought | Unserved:
-        answer: Brought | Unserved = await self._asked(self.users.asker.pull, queue)
+        answer: Brought | Unserved = await self._asked(self.users.async_client.pull, queue)
         return answer
 
     async def destroy(self, queue: bytes) -> Unserved | None:
-        return await self._asked(self.users.asker.destroy, queue)
+        return await self._asked(self.users.async_client.destroy, queue)
 
     async def _asked(self, verb: Callable[..., None], *args: bytes) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -113,15 +113,15 @@ class Member:
     async def put(self, name: str, *bodies: bytes) -> None:
         queue = await self.store.catalogue.find(name)
         encoded = [records.encode(body) for body in bodies]
-        client = KEEPER if is_internal(name) else OURSELVES
-        asker = Asker(self.service.pipe(queue), client=client)
+        client = KEEPER if is_internal(name) else INTERNAL_CLIENT
+        async_client = AsyncClient(self.service.pipe(queue), client=client)
         for first in range(0, len(encoded), 500):
-            assert await asker.publish(queue, encoded[first : first + 500], "test") == []
+            assert await async_client.publish(queue, encoded[first : first + 500], "test") == []
 
     async def bodies(self, name: str) -> list[bytes]:
         """What stands in the queue and is not leased."""
         queue = await self.store.catalogue.find(name)
-        found = await self.store.domain(queue.domain).peek(queue, 10_000, 64 << 20)
+        found = await self.store.open_domain(queue.domain).peek(queue, 10_000, 64 << 20)
         return [records.decode(record).body for d in found for record in d.records()]
 
     async def stats(self, name: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Member:
 
     async def dead(self, name: str) -> list[DeadLetter]:
         queue = await self.store.catalogue.find(name)
-        letters = DeadLetters(self.store.look_at(queue.domain), queue)
+        letters = DeadLetters(self.store.get_domain(queue.domain), queue)
         return [letter async for letter in letters.matching()]
 
     async def has_nothing_to_send(self) -> bool:

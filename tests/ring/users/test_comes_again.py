@@ -35,7 +35,7 @@ async def test_it_waits_for_the_first_though_its_queue_was_made_meanwhile(
 async def test_what_waited_is_looked_at_anew(server: Server) -> None:
     """5.4, 5.5: it stood behind something that waited for the inbox to be known when the first one went on"""
     node = Member(server.url, b"node")
-    node.store.look_after()
+    node.store.start_serving()
     hand = Hand(node)
     hand.sends(PUSH, b"plain")
     await until(lambda: len(node.users.storing) == 1)

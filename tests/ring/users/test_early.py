@@ -11,7 +11,7 @@ from services.ring.node import counts
 from services.ring.node.outgoing.outgoing import BEGUN
 from services.ring.node.outgoing.parcels import Stored
 from services.ring.node.outgoing.passage import Parcel
-from services.store import Part, Queue, Source
+from services.store import CommitPart, Queue, Source
 from services.store.model import records
 from services.store.model.internal import KEEPER
 from tests.live import until
@@ -132,7 +132,7 @@ class Mover(Hand):
         return queue
 
     def begins(self, *payloads: bytes) -> asyncio.Task[None]:
-        part = Part(self.queue, [], [records.encode(payload) for payload in payloads], BEGUN)
+        part = CommitPart(self.queue, [], [records.encode(payload) for payload in payloads], BEGUN)
         return asyncio.create_task(self.node.users.outbox.commit([part], list(payloads)))
 
     def puts(self, *payloads: bytes) -> asyncio.Future[object]:

@@ -141,7 +141,7 @@ async def test_a_node_that_has_just_started_knows_its_inbox_before_anything_pass
     await node.declare("in", bindings=INBOX)
     await node.close()
     again = Member(server.url, b"a")
-    again.store.look_after()
+    again.store.start_serving()
     again.users.start()
     safe: list[bytes] = []
     for body in numbered(30):

@@ -13,7 +13,7 @@ from services.ring.node.queues.serving import Serving
 from services.ring.node.relay import relaying
 from services.store.model import records
 from services.store.model.errors import StoreFull
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import Log, until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Start, local_errors
@@ -21,13 +21,13 @@ from tests.ring.users.test_requests import OK, Successor, answer
 
 
 def push(number: int, queue: bytes = b"orders") -> bytes:
-    return encode_frame(Frame(Operation.PUSH, b"asker", queue, b"%d" % number, number.to_bytes(16)))
+    return encode_frame(Frame(Operation.PUSH, b"client", queue, b"%d" % number, number.to_bytes(16)))
 
 
 async def takes(node: Member) -> bool:
     """Whether the store takes messages: it finds out a few ms later."""
     queue = await node.store.catalogue.find("filler")
-    refused = await Asker(node.service.pipe(queue)).publish(queue, [records.encode(b"")], "test")
+    refused = await AsyncClient(node.service.pipe(queue)).publish(queue, [records.encode(b"")], "test")
     assert all(isinstance(error, StoreFull) for _, error in refused)
     return not refused
 

@@ -11,7 +11,7 @@ from protos.ring import Frame, Operation, encode_frame
 from services.ring.node import counts
 from services.ring.node.outgoing import outgoing, storing
 from services.store import QueueSpec
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Hand, Member, Ring, Start, is_mark, local_errors, lose_queue
@@ -125,7 +125,7 @@ async def test_a_session_that_was_given_up_costs_no_message(start: Start, server
     hand = Hand(node)
     hand.sends(*numbered(6))
     await until(lambda: len(node.users.outgoing) == 6)
-    domain = node.store.domain()
+    domain = node.store.open_domain()
     session = domain.pipe.session
     server.call("ZREM", domain.keys.sessions, session)
     hand.sends(b"more")  # what is refused with the session is put in under the next one
@@ -165,7 +165,7 @@ async def test_a_second_node_of_the_same_name_sends_nothing_while_the_first_live
 ) -> None:
     node = await start(server, b"a")
     second = Member(server.url, b"a")
-    second.store.look_after()
+    second.store.start_serving()
     second.users.start()
     await until(lambda: second.users.is_anothers)
     hand = Hand(second)
@@ -188,7 +188,7 @@ async def test_who_lost_the_queue_lets_go_of_what_it_had(start: Start, server: S
     await until(lambda: len(node.users.outgoing) == 6)
     held = node.users.departures.take(3)
     queue = await node.store.catalogue.find(node.users.queue_name)
-    domain = node.store.domain()
+    domain = node.store.open_domain()
     assert node.users.ownership.fence is not None
     await domain.claims.disown(queue, node.users.ownership.owner, node.users.ownership.fence)
     newer = await domain.claims.own(queue, "another", 60_000)
@@ -284,8 +284,8 @@ async def test_an_outbox_in_another_domain_is_served_too(start: Start, server: S
     node = await start(server, b"a")
     await node.declare("out", bindings=OUTBOX, domain="elsewhere")
     queue = await node.store.catalogue.find("out")
-    await node.store.domain("elsewhere").pipe.ready()
-    assert await Asker(node.service.pipe(queue)).publish(queue, [b"\0\0\0\1x"], "test") == []
+    await node.store.open_domain("elsewhere").pipe.ready()
+    assert await AsyncClient(node.service.pipe(queue)).publish(queue, [b"\0\0\0\1x"], "test") == []
     await until(lambda: node.users.outgoing)
     (parcel,) = node.users.departures.take(10)
     assert parcel.payload == b"x"

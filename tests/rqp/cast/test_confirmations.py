@@ -9,7 +9,7 @@ import time
 import pytest
 
 from protos.rqp_cast import EndTransmissionMsg, Result, encode_end_transmission
-from services.store.deadletters.dead import DeadLetters
+from services.store.deadletters.dead_letters import DeadLetters
 from services.store.model.clock import Clock
 from tests.live import PATIENCE_S, until
 from tests.rqp.cast.hands import HandReceiver
@@ -179,7 +179,7 @@ async def test_a_message_that_is_too_old_to_be_repeated_is_held(
     (letter,) = await edge.dead(queue)
     found = (letter.reason, letter.error, letter.body)
     assert found == ("held", "sent to 127.0.0.2, which may have forgotten it", b"old")
-    letters = DeadLetters(edge.tools.domain(queue.domain), queue)
+    letters = DeadLetters(edge.tools.open_domain(queue.domain), queue)
     assert (await letters.redrive([letter.id])).moved == 1
     again = await receiver.chosen()
     assert (await receiver.data())[12:] == b"old"

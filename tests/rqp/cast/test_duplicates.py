@@ -11,7 +11,7 @@ from protos.rqp_cast import (
     Result,
     encode_record,
 )
-from services.store import OURSELVES, Queue, Source
+from services.store import INTERNAL_CLIENT, Queue, Source
 from tests.live import until
 from tests.rqp.cast.hands import HandSender
 from tests.rqp.cast.machines import Machines
@@ -23,8 +23,10 @@ from tests.rqp.live import LiveEdge
 async def put_as(edge: LiveEdge, queue: Queue, holder: str, body: bytes) -> None:
     """Puts a message in as the one that has the queue reserved."""
     done = asyncio.get_running_loop().create_future()
-    pipe = edge.tools.domain(queue.domain).pipe
-    pipe.messages.publish(Source(OURSELVES), queue, [encode_record(body)], "test", done.set_result, holder)
+    pipe = edge.tools.open_domain(queue.domain).pipe
+    pipe.messages.publish(
+        Source(INTERNAL_CLIENT), queue, [encode_record(body)], "test", done.set_result, holder
+    )
     assert await done == []
 
 

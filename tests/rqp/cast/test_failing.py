@@ -13,7 +13,7 @@ from services.kit.net.sockets import reset_on_close
 from services.rqp.cast.ports.ports import Whom
 from services.rqp.cast.sending import stock
 from services.store import Delivery, Queue, Source, StoreError
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.claims import Claims
 from services.store.pipeline.messages import Messages
 from tests.live import PATIENCE_S, until
@@ -27,7 +27,7 @@ from tests.rqp.live import LiveEdge
 
 async def note(edge: LiveEdge, queue: Queue) -> list[str]:
     """What is kept with the one message that is there, leased or not."""
-    (kept,) = await edge.tools.look_at(queue.domain).link.call("HVALS", queue.keys[4])
+    (kept,) = await edge.tools.get_domain(queue.domain).link.call("HVALS", queue.keys[4])
     return str(kept.decode().partition(";")[2].partition(" ")[0]).split(":")
 
 
@@ -296,10 +296,10 @@ async def test_a_note_of_another_version_is_written_anew(machines: Machines, rec
     await edge.put(queue, b"hello")
     await until(lambda: failed(edge, "no_answer") >= 1)
     await agent(edge).close()
-    asker = Asker(edge.tools.domain(queue.domain).pipe)
-    (delivery,) = await until(lambda: asker.take(queue, 1))
-    await asker.note(delivery, "somebody-else")
-    await asker.release([delivery])
+    client = AsyncClient(edge.tools.open_domain(queue.domain).pipe)
+    (delivery,) = await until(lambda: client.take(queue, 1))
+    await client.note(delivery, "somebody-else")
+    await client.release([delivery])
     await machines.sender("127.0.0.4", asks=(), t_wait1_s=0.1)
 
     async def has_id() -> bool:

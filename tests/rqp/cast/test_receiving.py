@@ -134,7 +134,7 @@ async def test_the_reservation_is_looked_at_again_by_the_insertion(
     queue = await keyed(edge)
     offer = await hands.asked()
     await hands.approve(offer)
-    domain = edge.tools.look_at(queue.domain)
+    domain = edge.tools.get_domain(queue.domain)
     holder = (await edge.stats(queue))["reserved_by"]
     fence = await domain.claims.reserve(queue, holder, 30_000)
     await domain.claims.release_reservation(queue, holder, fence)

@@ -70,7 +70,7 @@ async def test_the_id_is_kept_before_anything_is_sent(machines: Machines, receiv
     await edge.put(queue, b"hello")
     assert (await receiver.question()).address == "10.9.8.7"
     await edge.service.stop_taking()
-    (delivery,) = await edge.tools.look_at(queue.domain).peek(queue, 1)
+    (delivery,) = await edge.tools.get_domain(queue.domain).peek(queue, 1)
     assert delivery.note.startswith("cast1:")
     assert delivery.note.endswith(":10.9.8.7:0:-:-:-")
 

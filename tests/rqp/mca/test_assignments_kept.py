@@ -21,7 +21,7 @@ from tests.servers import Server
 
 async def assigned_until(edge: LiveEdge, queue: Queue) -> int:
     """ms since 1970; 0 if nobody has it."""
-    found = await edge.tools.look_at(queue.domain).link.call("HMGET", queue.keys[1], "holder", "until")
+    found = await edge.tools.get_domain(queue.domain).link.call("HMGET", queue.keys[1], "holder", "until")
     return int(found[1]) if found[0] else 0
 
 

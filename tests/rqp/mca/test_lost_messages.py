@@ -65,7 +65,7 @@ async def test_unreliable_that_no_dead_letters_take_is_lost_and_counted(
     await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE))
     await until(lambda: waiting)
     server.kill9()
-    await until(edge.service.store.domain("main").pipe.gate.refuses)
+    await until(edge.service.store.open_domain("main").pipe.gate.refuses)
     let_go()
     await until(lambda: lost(edge) == 2)
     assert len(edge.log.events("rqp_message_lost")) == 2

@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from services.store import Queue
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca.client import UNRELIABLE, Client
@@ -70,13 +70,13 @@ async def test_a_window_into_a_full_queue(server: Server, new_server: NewServer,
 
 async def first_arrivals(edge: LiveEdge, queue: Queue, number: int) -> list[bytes]:
     """Takes out until there were so many different ones."""
-    asker = Asker(edge.tools.domain(queue.domain).pipe)
+    async_client = AsyncClient(edge.tools.open_domain(queue.domain).pipe)
     seen: dict[bytes, None] = {}
     while len(seen) < number:
-        got = await asker.take(queue, 5)
+        got = await async_client.take(queue, 5)
         seen.update(dict.fromkeys(record[4:] for delivery in got for record in delivery.records()))
         if got:
-            await asker.settle(got)
+            await async_client.settle(got)
         else:
             await asyncio.sleep(0.01)
     return list(seen)

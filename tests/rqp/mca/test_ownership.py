@@ -12,10 +12,10 @@ from protos.rqp_mca import QueueConfirm
 from services.rqp.mca import feed
 from services.rqp.mca.feed import Feed
 from services.store import Queue
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.claims import Claims
 from services.store.pipeline.domain import Domain
-from services.store.timeouts import StoreWaits
+from services.store.timeouts import StoreTimeouts
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
@@ -69,7 +69,7 @@ async def test_an_ownership_that_was_lost_in_between_is_another_one(
     await edge.put(queue, b"one")
     call = await peer.reserved()
     assert await call.body() == b"one"
-    await edge.tools.look_at(queue.domain).link.call("HSET", queue.keys[1], "own_until", 0)
+    await edge.tools.get_domain(queue.domain).link.call("HSET", queue.keys[1], "own_until", 0)
     await call.ended()
     assert len(edge.log.events("rqp_lost", queue="away")) == 1
     again = await peer.reserved()
@@ -147,13 +147,13 @@ async def test_who_holds_messages_and_owns_nothing_is_not_waited_for_for_ever(
     await idle.service.stop_taking()
     queue = await idle.remote("away", spec={"visibilityTimeout": "100ms"})
     await idle.put(queue, b"one", b"two")
-    holder = StoreWaits(**waits).store(server.url, "holder", 30.0, lambda reason, number: None)
+    holder = StoreTimeouts(**waits).store(server.url, "holder", 30.0, lambda reason, number: None)
     try:
-        asker = Asker(holder.domain(queue.domain).pipe)
-        held = await asker.take(queue, 1)
+        client = AsyncClient(holder.open_domain(queue.domain).pipe)
+        held = await client.take(queue, 1)
         edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT}, store=waits)
         await take_one(await peer.reserved(), b"two")
-        await asker.settle(held)
+        await client.settle(held)
         await until(lambda: edge.is_empty(queue))
     finally:
         await holder.close()
@@ -172,7 +172,7 @@ async def test_what_was_written_goes_out_no_more_once_the_queue_is_lost(
     await call.stop_reading()
     call.say(QueueConfirm(7))
     await until(lambda: leased_and_blocked(edge))
-    await edge.tools.look_at(queue.domain).link.call("HSET", queue.keys[1], "own_until", 0)
+    await edge.tools.get_domain(queue.domain).link.call("HSET", queue.keys[1], "own_until", 0)
     await until(lambda: edge.log.events("rqp_lost", queue="away"))
     assert await call.rest() < len(body)
 

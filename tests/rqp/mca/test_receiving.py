@@ -25,7 +25,7 @@ async def test_a_reliable_message_is_put_in_and_confirmed_in_its_profile(
     client = await edge.client(profile)
     await client.put(7, b"hello", b"", b"\0\xff")
     assert await edge.bodies(queue) == [b"hello", b"", b"\0\xff"]
-    (delivery,) = await edge.tools.look_at("main").peek(queue, 1)
+    (delivery,) = await edge.tools.get_domain("main").peek(queue, 1)
     assert delivery.origin == "mca 127.0.0.1"
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from protos.rqp_mca import AvailableConfirm, AvailableRequest, Profile, QueueConfirm, QueueRequest
-from services.store import OURSELVES, Source
+from services.store import INTERNAL_CLIENT, Source
 from services.store.model.records import encode
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
@@ -92,7 +92,9 @@ async def test_attributes_stay_behind(server: Server, start: Start, peer: McaPee
     queue = await edge.remote("away")
     records = [encode(b"bare"), encode(b"dressed", {"tag": "x"}), encode(b"")]
     done: list[object] = []
-    edge.tools.domain("main").pipe.messages.publish(Source(OURSELVES), queue, records, "test", done.append)
+    edge.tools.open_domain("main").pipe.messages.publish(
+        Source(INTERNAL_CLIENT), queue, records, "test", done.append
+    )
     await until(lambda: done == [[]])
     call = await peer.reserved()
     assert await call.bodies(3) == [b"bare", b"dressed", b""]
@@ -249,8 +251,8 @@ async def test_too_large_for_the_peers(server: Server, start: Start, peer: McaPe
     """3.1: refused when it is put in, whoever does; what is as large as may be is sent."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", maxMessageBytes=100)
-    asker = Asker(edge.tools.domain("main").pipe)
-    ((index, why),) = await asker.publish(queue, [encode(b"x" * 100), encode(b"y" * 101)], "test")
+    async_client = AsyncClient(edge.tools.open_domain("main").pipe)
+    ((index, why),) = await async_client.publish(queue, [encode(b"x" * 100), encode(b"y" * 101)], "test")
     assert (index, why.reason) == (1, "too_large_for_peers")
     call = await peer.reserved()
     assert await call.body() == b"x" * 100

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.store.catalogue.audit import KEPT, MOST_OCTETS, AuditLog, Entry
+from services.store.catalogue.audit import KEPT, MOST_OCTETS, AuditEntry, AuditLog
 from services.store.model.errors import StoreUnavailable
 from services.store.model.keys import RegistryKeys
 from tests.proxy import Proxy
@@ -14,7 +14,7 @@ from tests.servers import Server
 from tests.store.desk import Desk
 
 KEY = RegistryKeys().audit
-ENTRY = Entry("eve", "operate", "10.0.0.1", "purge", "orders", "done", "7 letters")
+ENTRY = AuditEntry("eve", "operate", "10.0.0.1", "purge", "orders", "done", "7 letters")
 
 
 async def test_lines_are_there_the_newest_first(desk: Desk) -> None:
@@ -121,7 +121,7 @@ async def test_any_octets_and_any_length(desk: Desk) -> None:
 async def test_fields_of_other_versions(desk: Desk, server: Server) -> None:
     server.call("XADD", KEY, "*", "who", "eve", "weather", "fine")
     (line,) = (await desk.store.audit.page()).lines
-    assert line.entry == Entry("eve", "", "", "", "", "", "")
+    assert line.entry == AuditEntry("eve", "", "", "", "", "", "")
 
 
 async def test_a_lost_answer_loses_no_line(desk: Desk, server: Server) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from services.store import Queue
-from services.store.catalogue.bulk_stats import LOOKED_AT
+from services.store.catalogue.bulk_stats import QUEUES_PER_CALL
 from services.store.model.errors import QueueNotEmpty, StoreFault, StoreUnavailable
-from services.store.upkeep.stats_poller import standings
+from services.store.upkeep.stats_poller import read_store_stats
 from tests.servers import Server
 from tests.store.desk import Desk, numbered, until
 
@@ -41,7 +41,7 @@ async def busy(desk: Desk, name: str, domain: str) -> Queue:
 async def test_they_are_as_each_is_asked_alone(desk: Desk) -> None:
     """In two domains; also of queues that nobody ever used."""
     queues = [await busy(desk, "one", "main"), await busy(desk, "two", "elsewhere"), await desk.queue("none")]
-    told = (await desk.store.listing.stats_of(queues)).told
+    told = (await desk.store.listing.stats_of(queues)).stats
     assert list(told) != []
     for queue in queues:
         alone = await desk.stats(queue)
@@ -58,16 +58,16 @@ async def test_one_that_is_gone_is_left_out(desk: Desk) -> None:
     """Whoever lists the queues and asks then is never refused for one that was deleted in between."""
     queues = [await desk.queue(f"q{number}") for number in range(3)]
     await desk.store.catalogue.delete(queues[1])
-    assert list((await desk.store.listing.stats_of(queues)).told) == ["q0", "q2"]
-    assert (await desk.store.listing.stats_of([])).told == {}
+    assert list((await desk.store.listing.stats_of(queues)).stats) == ["q0", "q2"]
+    assert (await desk.store.listing.stats_of([])).stats == {}
 
 
 async def test_more_than_one_call_takes(desk: Desk) -> None:
-    queues = [await desk.queue(f"q{number}") for number in range(2 * LOOKED_AT + 1)]
+    queues = [await desk.queue(f"q{number}") for number in range(2 * QUEUES_PER_CALL + 1)]
     await desk.put(queues[-1], b"x")
-    told = (await desk.store.listing.stats_of(iter(queues))).told
+    told = (await desk.store.listing.stats_of(iter(queues))).stats
     assert list(told) == [queue.name for queue in queues]
-    assert [figures["ready"] for figures in told.values()] == [0] * 2 * LOOKED_AT + [1]
+    assert [figures["ready"] for figures in told.values()] == [0] * 2 * QUEUES_PER_CALL + [1]
 
 
 async def test_the_oldest_may_have_been_moved_out_of_the_stream(desk: Desk) -> None:
@@ -78,11 +78,11 @@ async def test_the_oldest_may_have_been_moved_out_of_the_stream(desk: Desk) -> N
     assert await desk.domain.tidy(queue, straggler_ms=0) is not None
 
     async def has_aged() -> bool:
-        told = (await desk.store.listing.stats_of([queue])).told
+        told = (await desk.store.listing.stats_of([queue])).stats
         return int(told["orders"]["oldest_age_ms"]) > 0
 
     await until(has_aged)
-    assert exact((await desk.store.listing.stats_of([queue])).told["orders"]) == exact(
+    assert exact((await desk.store.listing.stats_of([queue])).stats["orders"]) == exact(
         await desk.stats(queue)
     )
 
@@ -92,7 +92,7 @@ async def test_store_that_is_away_is_the_reason_of_each_queue(own_server: Server
         queue = await desk.queue()
         own_server.kill9()
         looked = await desk.store.listing.stats_of([queue])
-        assert (looked.told, [type(error) for error in looked.unread.values()]) == ({}, [StoreUnavailable])
+        assert (looked.stats, [type(error) for error in looked.errors.values()]) == ({}, [StoreUnavailable])
 
 
 async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
@@ -102,23 +102,23 @@ async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptur
         await desk.domain.link.call("SET", key, "damage")
     for _ in range(2):
         looked = await desk.store.listing.stats_of(queues)
-        assert list(looked.told) == ["q0", "q3"]
-        assert {name: type(error) for name, error in looked.unread.items()} == {
+        assert list(looked.stats) == ["q0", "q3"]
+        assert {name: type(error) for name, error in looked.errors.items()} == {
             "q1": StoreFault,
             "q2": StoreFault,
         }
-        assert "WRONGTYPE" in str(looked.unread["q1"])
+        assert "WRONGTYPE" in str(looked.errors["q1"])
     told = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
     assert sorted(name for record in told for name in record.__dict__["queues"]) == ["q1", "q2"]
-    found = await standings(desk.store.registry, desk.store.listing)
-    assert (found.read.keys(), set(found.unread)) == ({"q0", "q3"}, {"q1", "q2"})
+    found = await read_store_stats(desk.store.registry, desk.store.listing)
+    assert (found.queues.keys(), set(found.unreadable)) == ({"q0", "q3"}, {"q1", "q2"})
 
 
 async def test_counters_that_are_no_numbers(desk: Desk) -> None:
     one, other = await desk.queue("one"), await desk.queue("other")
     await desk.domain.link.call("HSET", one.keys[1], "added", "many")
     looked = await desk.store.listing.stats_of([one, other])
-    assert (list(looked.told), list(looked.unread)) == (["other"], ["one"])
+    assert (list(looked.stats), list(looked.errors)) == (["other"], ["one"])
     with pytest.raises(StoreFault, match="queue 'one' is damaged in the store"):
         await desk.store.listing.stats(one)
 

@@ -61,7 +61,7 @@ async def test_a_queue_is_deleted_if_nobody_declared_it_meanwhile(desk: Desk) ->
 async def test_a_queue_that_was_deleted_by_half_is_deleted(desk: Desk) -> None:
     """Whoever began may have died before the name was free."""
     queue = await desk.queue()
-    await desk.store.look_at(queue.domain).delete(queue, "Delete")
+    await desk.store.get_domain(queue.domain).delete(queue, "Delete")
     assert await desk.store.registry.document(queue.name) is not None
     assert await desk.store.catalogue.delete(queue, declared=await desk.store.catalogue.declared(queue)) == 0
     assert await desk.store.registry.document(queue.name) is None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from services.store import OURSELVES, Client, DeadLetters, QueueSpec
-from services.store.deadletters import Emptying, ready
+from services.store import INTERNAL_CLIENT, Client, DeadLetters, QueueSpec
+from services.store.deadletters import QueuePurge, preview_purge
 from services.store.model.errors import AccessDenied, NameReserved
 from services.store.model.internal import KEEPER
 from tests.store.desk import Desk
 from tests.store.pipeline.test_access import VERBS, ask
 
 NAME = "ring/1/127.0.0.1:8085"
-CLIENTS = [OURSELVES, *(Client(edge) for edge in ("tmq", "ring", "rqp", "pubsub", "sysv", "cli"))]
+CLIENTS = [INTERNAL_CLIENT, *(Client(edge) for edge in ("tmq", "ring", "rqp", "pubsub", "sysv", "cli"))]
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -26,14 +26,14 @@ async def test_nobody_declares_one_by_name(desk: Desk, replace: bool) -> None:
 async def test_it_is_neither_deleted_nor_emptied_while_its_node_runs(desk: Desk) -> None:
     await desk.store.catalogue.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
     queue, _ = await desk.store.catalogue.find_leniently(NAME)
-    domain = desk.store.look_at(queue.domain)
+    domain = desk.store.get_domain(queue.domain)
     fence = await domain.claims.own(queue, f"{NAME} its node", 60_000)
     assert fence
-    emptying = Emptying(domain, queue, "run")
+    emptying = QueuePurge(domain, queue, "run")
     for work in (
         lambda: desk.store.catalogue.delete(queue),
         lambda: desk.store.catalogue.delete(queue, if_empty=True),
-        lambda: ready(domain, queue),
+        lambda: preview_purge(domain, queue),
         emptying.step,
     ):
         with pytest.raises(NameReserved, match="its ring node is running; stop the node"):
@@ -57,6 +57,6 @@ async def test_only_its_keeper_uses_one(desk: Desk, verb: str) -> None:
 async def test_no_dead_letter_is_redriven_into_one(desk: Desk) -> None:
     source, _ = await desk.store.catalogue.declare("orders", QueueSpec(ack_level="memory"), "cli")
     await desk.store.catalogue.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
-    letters = DeadLetters(desk.store.look_at("main"), source)
+    letters = DeadLetters(desk.store.get_domain("main"), source)
     with pytest.raises(AccessDenied):
         letters.check_target(await desk.store.catalogue.find(NAME))

@@ -104,7 +104,7 @@ async def test_a_queue_that_stays_as_it_is_keeps_its_number(desk: Desk) -> None:
 async def test_a_changed_number_is_seen_with_the_notice(desk: Desk) -> None:
     old = await desk.queue("orders", **mca(7))
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         told: list[str] = []
         edge.store.catalogue.watch(told.append)
         await until(lambda: EVERYTHING in told)
@@ -121,7 +121,7 @@ async def test_a_changed_number_is_seen_with_the_notice(desk: Desk) -> None:
 async def test_a_queue_that_is_gone_has_no_number_once_that_is_told(desk: Desk) -> None:
     queue = await desk.queue("orders", **mca(7))
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         told: list[str] = []
         edge.store.catalogue.watch(told.append)
         await until(lambda: EVERYTHING in told)
@@ -148,7 +148,7 @@ async def test_what_was_being_looked_for_when_something_changed_is_not_remembere
 
 async def test_nothing_is_remembered_while_the_store_is_away(own_server: Server) -> None:
     async with Desk(own_server) as desk:
-        desk.store.look_after()
+        desk.store.start_serving()
         await desk.queue("orders", **mca(7))
 
         async def remembered() -> bool:
@@ -165,7 +165,7 @@ async def test_nothing_is_remembered_while_the_store_is_away(own_server: Server)
 
 async def test_that_there_is_none_is_not_remembered(desk: Desk) -> None:
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         with pytest.raises(QueueUnknown):
             await edge.store.catalogue.numbered("rqp-mca", 7)
         await desk.queue("orders", **mca(7))
@@ -193,7 +193,7 @@ async def test_while_many_are_looked_for_a_strange_number_costs_no_question(desk
     """Those that there are are found as ever; and one that is made meanwhile, as soon as that is told."""
     await desk.queue("orders", **mca(7))
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         told: list[str] = []
         edge.store.catalogue.watch(told.append)
         await until(lambda: EVERYTHING in told)
@@ -252,7 +252,7 @@ async def test_queues_that_lead_elsewhere_are_listed(desk: Desk) -> None:
 
 async def test_whoever_watches_is_told_until_he_has_enough(desk: Desk) -> None:
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         told: list[str] = []
         end = edge.store.catalogue.watch(told.append)
         edge.store.catalogue.watch(lambda name: 1 // 0)  # somebody's fault is not the others'

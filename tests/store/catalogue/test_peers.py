@@ -249,7 +249,7 @@ async def test_a_document_that_cannot_be_read_is_named_and_hides_no_other(desk: 
 
 async def test_whoever_watches_is_told_and_queues_are_not_mistaken_for_peers(desk: Desk) -> None:
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         peers: list[str] = []
         queues: list[str] = []
         end = edge.store.peers.watch(peers.append)

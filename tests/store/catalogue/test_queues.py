@@ -244,7 +244,7 @@ async def test_handles_follow_changes_made_elsewhere(desk: Desk) -> None:
     """A document changed by the operator reaches the edges that hold the queue, and a deleted queue is forgotten."""
     await desk.queue()
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         handle = await edge.store.catalogue.find("orders")
 
         async def changed() -> bool:
@@ -284,7 +284,7 @@ async def test_a_queue_in_a_domain_that_lost_its_data_is_not_gone(desk: Desk) ->
     remote = {"protocol": "rqp-mca", "peers": ["west"], "queueId": 7}
     await desk.queue("near")
     far = await desk.queue("far", domain="other", remote=remote)
-    await desk.store.domain("other").link.call("DEL", *far.keys, DomainKeys("other").epoch)
+    await desk.store.open_domain("other").link.call("DEL", *far.keys, DomainKeys("other").epoch)
     async with desk.another() as another:
         assert (await another.store.catalogue.find("near")).name == "near"
         with pytest.raises(

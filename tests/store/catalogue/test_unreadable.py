@@ -50,7 +50,7 @@ async def test_whether_what_is_in_it_can_be_reached(desk: Desk, server: Server) 
 
 async def test_news_of_others_are_heard(desk: Desk, server: Server) -> None:
     """Also where one that somebody has a handle of was changed by a newer version."""
-    desk.store.look_after()
+    desk.store.start_serving()
     for name in ("far", "near"):
         await desk.queue(name)
     far, near = await desk.store.catalogue.find("far"), await desk.store.catalogue.find("near")

@@ -7,7 +7,7 @@ import pytest
 from services.store import DeadLetters, Filter, QueueSpec
 from services.store.model import records
 from services.store.model.errors import DomainMismatch, QueueFull, QueuePaused, QueueUnknown
-from services.store.upkeep.stats_poller import standings
+from services.store.upkeep.stats_poller import read_store_stats
 from tests.store.desk import Desk, bodies, numbered, until
 
 
@@ -31,7 +31,9 @@ async def test_the_oldest_go_when_there_are_too_many(desk: Desk) -> None:
     stats = await desk.stats(queue)
     assert (stats["dead"], stats["dead_trimmed"], stats["dead_letters"]) == (8, 3, 5)
     assert stats["dead_overflowed"] == 3
-    assert (await standings(desk.store.registry, desk.store.listing)).read[queue.name].dead_overflowed == 3
+    assert (await read_store_stats(desk.store.registry, desk.store.listing)).queues[
+        queue.name
+    ].dead_overflowed == 3
 
 
 async def test_they_are_kept_for_as_long_as_the_document_says(desk: Desk) -> None:

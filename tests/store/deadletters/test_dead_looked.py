@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.store import DeadLetter, DeadLetters, Filter
-from services.store.deadletters.dead import LOOK
+from services.store.deadletters.dead_letters import LOOK
 from services.store.model import records
 from services.store.redis.link import Link
 from tests.servers import Server
@@ -92,7 +92,7 @@ async def looked_through(
     found: list[DeadLetter] = []
     after, is_last = "", False
     while not is_last:
-        looked = await letters.look(after, wanted, now_ms, asked.count, asked.octets, asked.search_s)
+        looked = await letters.scan(after, wanted, now_ms, asked.count, asked.octets, asked.search_s)
         assert len(looked.letters) <= asked.count
         assert not looked.letters or looked.last >= looked.letters[-1].id
         found += looked.letters
@@ -171,7 +171,7 @@ async def test_a_step_is_bounded_also_where_it_finds_nothing(
     wanted = Filter(reasons=("nobody dies of this",))
     after, ends = "", []
     for _ in range(3):
-        looked = await letters.look(after, wanted, now_ms)
+        looked = await letters.scan(after, wanted, now_ms)
         assert looked.letters == []
         ends.append(looked.is_last)
         after = looked.last
@@ -200,9 +200,9 @@ async def test_nothing_is_behind_the_last_id_that_can_be(desk: Desk) -> None:
     await desk.put(queue, b"x")
     await desk.reject(await desk.take(queue, 1))
     most = f"{(1 << 64) - 1}"
-    looked = await desk.dead(queue).look(f"{most}-{most}", Filter(), 0)
+    looked = await desk.dead(queue).scan(f"{most}-{most}", Filter(), 0)
     assert (looked.letters, looked.is_last) == ([], True)
-    assert (await desk.dead(queue).look(f"0-{most}", Filter(), 0)).letters
+    assert (await desk.dead(queue).scan(f"0-{most}", Filter(), 0)).letters
 
 
 async def test_a_search_that_takes_its_time_ends_between_two(desk: Desk) -> None:
@@ -213,7 +213,7 @@ async def test_a_search_that_takes_its_time_ends_between_two(desk: Desk) -> None
     now_ms = await desk.domain.link.now_ms()
     after, seen = "", []
     for _ in range(3):
-        looked = await letters.look(after, Filter(body=re.compile(rb"1")), now_ms, search_s=0)
+        looked = await letters.scan(after, Filter(body=re.compile(rb"1")), now_ms, search_s=0)
         seen.append(([letter.body for letter in looked.letters], looked.is_last))
         after = looked.last
     assert seen == [([b"a1"], False), ([], False), ([b"c1"], True)]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from services.store import Filter
-from services.store.deadletters.dead import PAGE
+from services.store.deadletters.dead_letters import PAGE
 from services.store.model import records
 from services.store.model.queues import Queue
 from services.store.redis.link import Link

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from services.store import Part, Queue, QueueSpec, StoreError
-from services.store.deadletters.delivery_tracking import Ending, Fate, Watch
+from services.store import CommitPart, Queue, QueueSpec, StoreError
+from services.store.deadletters.delivery_tracking import DeliveryResult, DeliveryStatus, DeliveryTracker
 from services.store.model.errors import MessageTooLarge, OutcomeUnknown, QueueFull, QueuePaused, QueueUnknown
 from services.store.model.identities import DeliveryToken
 from tests.servers import Client
@@ -16,11 +16,11 @@ from tests.store.desk import Desk, bodies, encode, numbered, until
 from tests.store.lane import Lane, begin
 from tests.store.pipeline.test_replays import Answers
 
-WAITS = Fate(Ending.WAITS)
+WAITS = DeliveryResult(DeliveryStatus.WAITS)
 
 
-async def watching(desk: Desk, queue: Queue, body: bytes = b"watched") -> Watch:
-    watch = Watch(desk.domain, queue)
+async def watching(desk: Desk, queue: Queue, body: bytes = b"watched") -> DeliveryTracker:
+    watch = DeliveryTracker(desk.domain, queue)
     (record,) = encode(body)
     await watch.put(record, "test 1")
     return watch
@@ -36,12 +36,12 @@ async def watched_fields(desk: Desk, queue: Queue) -> tuple[int, int]:
 async def test_it_waits_until_it_is_settled(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
-    assert await watch.look() == WAITS
+    assert await watch.poll() == WAITS
     (delivery,) = await desk.take(queue)
     assert bodies([delivery]) == [b"watched"]
-    assert await watch.look() == WAITS, "taken is not settled"
+    assert await watch.poll() == WAITS, "taken is not settled"
     await desk.settle([delivery])
-    assert await watch.look() == Fate(Ending.SETTLED, session=desk.pipe.session)
+    assert await watch.poll() == DeliveryResult(DeliveryStatus.SETTLED, session=desk.pipe.session)
     assert await watched_fields(desk, queue) == (0, 0)
 
 
@@ -54,25 +54,25 @@ async def test_others_in_the_queue_are_not_taken_for_it(desk: Desk) -> None:
     got = await desk.take(queue)
     of = {body: delivery for delivery in got for body in bodies([delivery])}
     await desk.settle([delivery for delivery in got if delivery not in (of[b"one"], of[b"two"])])
-    assert await first.look() == WAITS
+    assert await first.poll() == WAITS
     await desk.settle([of[b"two"]])
-    assert (await first.look(), (await second.look()).ending) == (WAITS, Ending.SETTLED)
+    assert (await first.poll(), (await second.poll()).status) == (WAITS, DeliveryStatus.SETTLED)
     await desk.settle([of[b"one"]])
-    assert (await first.look()).ending is Ending.SETTLED
+    assert (await first.poll()).status is DeliveryStatus.SETTLED
 
 
 async def test_it_is_alone_in_its_entry_whoever_puts_in_at_the_same_time(desk: Desk) -> None:
     queue = await desk.queue()
-    watches = [Watch(desk.domain, queue) for _ in range(20)]
+    watches = [DeliveryTracker(desk.domain, queue) for _ in range(20)]
     records = encode(*numbered(20))
     puts = [watch.put(record, "test 1") for watch, record in zip(watches, records, strict=True)]
     await asyncio.gather(*puts, desk.put(queue, *numbered(50, 100)))
     got = await desk.take(queue)
     singles = {body: d for d in got if d.size == 1 for body in bodies([d])}
     for number, watch in enumerate(watches):
-        assert await watch.look() == WAITS
+        assert await watch.poll() == WAITS
         await desk.settle([singles[b"m%05d" % number]])
-        assert (await watch.look()).ending is Ending.SETTLED
+        assert (await watch.poll()).status is DeliveryStatus.SETTLED
 
 
 async def test_it_is_followed_through_returns_and_to_the_end(desk: Desk) -> None:
@@ -83,51 +83,51 @@ async def test_it_is_followed_through_returns_and_to_the_end(desk: Desk) -> None
     for how in ({}, {"to_end": True}, {"failed": True}, {"to_end": True}, {"to_end": True}):
         (delivery,) = [d for d in await desk.take(queue) if bodies([d]) == [b"watched"]]
         await desk.release([delivery], **how)
-        assert await watch.look() == WAITS
+        assert await watch.poll() == WAITS
         assert await watched_fields(desk, queue) == (1, 1)
         others = await desk.take(queue)
         await desk.release([d for d in others if d.lot != delivery.lot])
     await desk.drain(queue)
-    assert (await watch.look()).ending is Ending.SETTLED
+    assert (await watch.poll()).status is DeliveryStatus.SETTLED
 
 
 async def test_it_is_told_that_it_is_dead_and_where(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
     await desk.reject(await desk.take(queue), "no_receiver", "nobody has queue 7")
-    fate = await watch.look()
-    assert (fate.ending, fate.reason) == (Ending.DEAD, "no_receiver")
-    letter = await desk.dead(queue).find(fate.letter)
+    fate = await watch.poll()
+    assert (fate.status, fate.reason) == (DeliveryStatus.DEAD, "no_receiver")
+    letter = await desk.dead(queue).find(fate.dead_letter_id)
     assert letter is not None
     assert (letter.body, letter.error) == (b"watched", "nobody has queue 7")
-    await desk.dead(queue).redrive([fate.letter])
+    await desk.dead(queue).redrive([fate.dead_letter_id])
     await desk.drain(queue)
-    assert await watch.look() == fate, "what is brought back later is another message"
+    assert await watch.poll() == fate, "what is brought back later is another message"
 
 
 async def test_too_many_failures_expiry_and_eviction_are_ends_too(desk: Desk) -> None:
     failing = await desk.queue("failing", max_deliveries=1)
     watch = await watching(desk, failing)
     await desk.release(await desk.take(failing), failed=True)
-    assert (await watch.look()).reason == "max_deliveries"
+    assert (await watch.poll()).reason == "max_deliveries"
 
     old = await desk.queue("old", message_ttl="1ms")
     watch = await watching(desk, old)
     await asyncio.sleep(0.01)
     assert await desk.take(old) == []
-    assert (await watch.look()).reason == "expired"
+    assert (await watch.poll()).reason == "expired"
 
     full = await desk.queue("full", max_length=1, overflow="dead_letter_oldest")
     watch = await watching(desk, full)
     second = await watching(desk, full, b"in its place")
-    assert ((await watch.look()).reason, await second.look()) == ("rejected_full", WAITS)
+    assert ((await watch.poll()).reason, await second.poll()) == ("rejected_full", WAITS)
 
 
 async def test_a_commit_settles_it(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
-    await desk.commit("t1", Part(queue, await desk.take(queue), [], "t"))
-    assert (await watch.look()).ending is Ending.SETTLED
+    await desk.commit("t1", CommitPart(queue, await desk.take(queue), [], "t"))
+    assert (await watch.poll()).status is DeliveryStatus.SETTLED
 
 
 async def test_whoever_dies_with_it_tells_nothing(desk: Desk) -> None:
@@ -137,9 +137,9 @@ async def test_whoever_dies_with_it_tells_nothing(desk: Desk) -> None:
     async with desk.another() as other:
         assert len(await other.take(queue)) == 1
     await until(lambda: _swept(desk, queue))
-    assert await watch.look() == WAITS
+    assert await watch.poll() == WAITS
     await desk.drain(queue)
-    assert await watch.look() == Fate(Ending.SETTLED, session=desk.pipe.session)
+    assert await watch.poll() == DeliveryResult(DeliveryStatus.SETTLED, session=desk.pipe.session)
 
 
 async def _swept(desk: Desk, queue: Queue) -> bool:
@@ -172,7 +172,7 @@ async def test_a_queue_that_is_gone_and_a_fate_that_is_forgotten(desk: Desk) -> 
     watch = await watching(desk, queue)
     await watch.close()
     with pytest.raises(OutcomeUnknown):
-        await watch.look()
+        await watch.poll()
     await desk.drain(queue)
     assert await desk.domain.link.call("KEYS", desk.domain.keys.fate("*")) == [], "nobody asks any more"
     assert await watched_fields(desk, queue) == (0, 0)
@@ -186,7 +186,7 @@ async def test_a_fate_is_kept_as_long_as_somebody_asks(desk: Desk) -> None:
     watch = await watching(desk, queue)
     (key,) = await desk.domain.link.call("KEYS", desk.domain.keys.fate("*"))
     await desk.domain.link.call("PEXPIRE", key, 10_000)
-    await watch.look()
+    await watch.poll()
     assert await desk.domain.link.call("PTTL", key) > 290_000
     await desk.drain(queue)
     assert await desk.domain.link.call("PTTL", key) > 0, "its fate does not stay for ever"
@@ -202,7 +202,7 @@ async def test_what_is_brought_back_from_a_reconciled_queue_counts_right(desk: D
     assert len(await desk.drain(queue)) == 11
     assert not any((await desk.reconcile(queue)).values())
     assert (await desk.stats(queue))["added"] == 11
-    assert (await watch.look()).ending is Ending.SETTLED
+    assert (await watch.poll()).status is DeliveryStatus.SETTLED
 
 
 def test_a_call_that_is_repeated_puts_it_in_once(client: Client) -> None:

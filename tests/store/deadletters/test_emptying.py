@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from services.store import Queue
-from services.store.deadletters.delivery_tracking import Ending, Fate
-from services.store.deadletters.emptying import Emptied, Emptying, Ready, ready
+from services.store.deadletters.delivery_tracking import DeliveryResult, DeliveryStatus
+from services.store.deadletters.queue_purge import PurgePreview, PurgeProgress, QueuePurge, preview_purge
 from services.store.model import records
 from services.store.model.errors import OutcomeUnknown, QueueUnknown
-from services.store.upkeep.stats_poller import standings
+from services.store.upkeep.stats_poller import read_store_stats
 from tests.proxy import Proxy
 from tests.servers import Server
 from tests.store.deadletters.test_delivery_tracking import watched_fields, watching
@@ -18,8 +18,8 @@ from tests.store.desk import Desk, numbered, until
 CONSISTENT = {"len": 0, "bytes": 0, "leased": 0}
 
 
-async def emptied(desk: Desk, queue: Queue, run: str = "r") -> list[Emptied]:
-    return [step async for step in Emptying(desk.domain, queue, run).steps()]
+async def emptied(desk: Desk, queue: Queue, run: str = "r") -> list[PurgeProgress]:
+    return [step async for step in QueuePurge(desk.domain, queue, run).steps()]
 
 
 async def test_all_that_is_ready_goes_and_is_counted(desk: Desk) -> None:
@@ -27,11 +27,13 @@ async def test_all_that_is_ready_goes_and_is_counted(desk: Desk) -> None:
     await desk.put(queue, *numbered(2500))
     steps = await emptied(desk, queue)
     assert [step.messages for step in steps] == [1000, 2000, 2500, 2500]
-    assert steps[-1] == Emptied(2500, 2500 * 6, is_done=True)
+    assert steps[-1] == PurgeProgress(2500, 2500 * 6, is_done=True)
     stats = await desk.stats(queue)
     assert (stats["ready"], stats["in_flight"], stats["bytes"], stats["oldest_age_ms"]) == (0, 0, 0, 0)
     assert (stats["emptied"], stats["acked"], stats["dead"], stats["purged"]) == (2500, 0, 0, 0)
-    assert (await standings(desk.store.registry, desk.store.listing)).read[queue.name].emptied == 2500
+    assert (await read_store_stats(desk.store.registry, desk.store.listing)).queues[
+        queue.name
+    ].emptied == 2500
     assert await desk.reconcile(queue) == CONSISTENT
     assert await desk.domain.link.call("XLEN", queue.keys[0]) == 0
 
@@ -68,13 +70,13 @@ async def test_what_came_back_goes_too(desk: Desk) -> None:
 async def test_what_is_put_in_after_it_began_stays(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(1500))
-    run = Emptying(desk.domain, queue, "r")
+    run = QueuePurge(desk.domain, queue, "r")
     assert not (await run.step()).is_done
     await desk.put(queue, b"later")
     taken = await desk.take(queue, 1)
     await desk.release(taken)  # to its place, from which it goes
     done = [step async for step in run.steps()]
-    assert done[-1] == Emptied(1500, 1500 * 6, is_done=True)
+    assert done[-1] == PurgeProgress(1500, 1500 * 6, is_done=True)
     assert await desk.drain(queue) == [b"later"]
 
 
@@ -82,10 +84,10 @@ async def test_what_is_put_in_after_the_count_stays(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     await desk.take(queue, 1)
-    counted = await ready(desk.domain, queue)
+    counted = await preview_purge(desk.domain, queue)
     assert (counted.messages, counted.in_flight) == (2, 1)
     await desk.put(queue, *numbered(3, 3))
-    run = Emptying(desk.domain, queue, "r", counted.until)
+    run = QueuePurge(desk.domain, queue, "r", counted.until)
     assert [step.messages async for step in run.steps()] == [2, 2]
     assert await desk.drain(queue) == numbered(3, 3)
 
@@ -94,18 +96,18 @@ async def test_of_an_empty_queue_nothing_is_counted_and_nothing_removed(desk: De
     """One that is new, and one that had messages."""
     queue = await desk.queue()
     for number in range(2):
-        counted = await ready(desk.domain, queue)
-        assert counted == Ready(f"1-{number}", 0, 0)
+        counted = await preview_purge(desk.domain, queue)
+        assert counted == PurgePreview(f"1-{number}", 0, 0)
         await desk.put(queue, b"later")
-        run = Emptying(desk.domain, queue, f"r{number}", counted.until)
-        assert [step async for step in run.steps()] == [Emptied(0, 0, is_done=True)]
+        run = QueuePurge(desk.domain, queue, f"r{number}", counted.until)
+        assert [step async for step in run.steps()] == [PurgeProgress(0, 0, is_done=True)]
         assert await desk.drain(queue) == [b"later"]
 
 
 async def test_a_place_that_is_to_come_means_what_is_there_now(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(1500))
-    run = Emptying(desk.domain, queue, "r", "9-99999999999999999999")
+    run = QueuePurge(desk.domain, queue, "r", "9-99999999999999999999")
     await run.step()
     await desk.put(queue, b"later")
     assert [step.messages async for step in run.steps()][-1] == 1500
@@ -116,9 +118,9 @@ async def test_a_run_that_was_forgotten_means_nothing_new(desk: Desk) -> None:
     """As after an hour in which nobody went on with it, or in a store that has lost the last of its data."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(1500))
-    run = Emptying(desk.domain, queue, "r")
+    run = QueuePurge(desk.domain, queue, "r")
     await run.step()
-    await Emptying(desk.domain, queue, "r").forget()
+    await QueuePurge(desk.domain, queue, "r").forget()
     await desk.put(queue, b"later")
     assert (await run.step()).messages == 500
     assert (await run.step()).is_done
@@ -132,14 +134,14 @@ async def test_numbers_that_are_given_out_again_are_of_later_messages(desk: Desk
     call = desk.domain.link.call
     kept = {key: await call("DUMP", key) for key in queue.keys[:2]}
     await desk.put(queue, b"lost")
-    counted = await ready(desk.domain, queue)
+    counted = await preview_purge(desk.domain, queue)
     for key, dump in kept.items():
         await call("RESTORE", key, 0, dump, "REPLACE")
     await _new_generation(desk)
     async with desk.another() as other:
         await other.put(queue, b"new")
-        assert (await ready(other.domain, queue)).until == f"2-{counted.until.partition('-')[2]}"
-        run = Emptying(other.domain, queue, "r", counted.until)
+        assert (await preview_purge(other.domain, queue)).until == f"2-{counted.until.partition('-')[2]}"
+        run = QueuePurge(other.domain, queue, "r", counted.until)
         assert [step.messages async for step in run.steps()] == [1, 1]
         assert await other.drain(queue) == [b"new"]
 
@@ -154,7 +156,7 @@ async def test_what_went_to_the_end_after_it_began_stays(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(10))
     taken = await desk.take(queue, 1)
-    run = Emptying(desk.domain, queue, "r")
+    run = QueuePurge(desk.domain, queue, "r")
     assert (await run.step()).messages == 9
     await desk.release(taken, to_end=True)
     assert (await run.step()).is_done
@@ -164,11 +166,11 @@ async def test_what_went_to_the_end_after_it_began_stays(desk: Desk) -> None:
 async def test_returned_ones_behind_the_bound_stay_where_they_are(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
-    run = Emptying(desk.domain, queue, "r")
+    run = QueuePurge(desk.domain, queue, "r")
     await run.step()
     await desk.put(queue, *numbered(3, 3))
     await desk.release(await desk.take(queue))
-    assert (await run.step()) == Emptied(3, 18, is_done=True)
+    assert (await run.step()) == PurgeProgress(3, 18, is_done=True)
     assert await desk.drain(queue) == numbered(3, 3)
 
 
@@ -196,7 +198,7 @@ async def test_thinned_out_entries_go_too_where_older_ones_are_held(desk: Desk) 
     await desk.domain.tidy(queue, straggler_ms=-1000)
     await desk.release(rest)
     assert await desk.domain.link.call("HLEN", queue.keys[7]) == 1
-    assert (await emptied(desk, queue))[-1] == Emptied(1, 6, is_done=True)
+    assert (await emptied(desk, queue))[-1] == PurgeProgress(1, 6, is_done=True)
     stats = await desk.stats(queue)
     assert (stats["ready"], stats["in_flight"]) == (0, 1)
     await desk.release(held)
@@ -218,9 +220,9 @@ async def test_large_ones_that_came_back_go_a_few_at_a_time(desk: Desk) -> None:
     taken = [delivery for _ in range(10) for delivery in await desk.take(queue)]
     await desk.put(queue, *numbered(2000))
     await desk.release(taken)
-    run = Emptying(desk.domain, queue, "r")
-    assert [await run.step() for _ in range(2)] == [Emptied(n, n * size, is_done=False) for n in (4, 8)]
-    assert (await emptied(desk, queue))[-1] == Emptied(2010, 10 * size + 2000 * 6, is_done=True)
+    run = QueuePurge(desk.domain, queue, "r")
+    assert [await run.step() for _ in range(2)] == [PurgeProgress(n, n * size, is_done=False) for n in (4, 8)]
+    assert (await emptied(desk, queue))[-1] == PurgeProgress(2010, 10 * size + 2000 * 6, is_done=True)
     assert await desk.reconcile(queue) == CONSISTENT
 
 
@@ -229,7 +231,7 @@ async def test_what_is_over_its_time_dies_of_that(desk: Desk) -> None:
     await desk.put(queue, *numbered(5))
     before = await desk.store.now_ms()
     await until(lambda: _is_later(desk, before + 5))
-    assert (await emptied(desk, queue))[-1] == Emptied(0, 0, is_done=True)
+    assert (await emptied(desk, queue))[-1] == PurgeProgress(0, 0, is_done=True)
     assert {letter.reason async for letter in desk.dead(queue).matching()} == {"expired"}
     stats = await desk.stats(queue)
     assert (stats["expired"], stats["dead_letters"], stats["emptied"]) == (5, 5, 0)
@@ -243,7 +245,7 @@ async def test_whoever_waits_for_a_message_is_told(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
     await emptied(desk, queue)
-    assert await watch.look() == Fate(Ending.EMPTIED)
+    assert await watch.look() == DeliveryResult(DeliveryStatus.EMPTIED)
     assert await watched_fields(desk, queue) == (0, 0)
 
 
@@ -264,7 +266,7 @@ async def test_a_deleted_queue_is_unknown(desk: Desk) -> None:
     with pytest.raises(QueueUnknown):
         await emptied(desk, queue)
     with pytest.raises(QueueUnknown):
-        await ready(desk.domain, queue)
+        await preview_purge(desk.domain, queue)
 
 
 async def test_of_lost_answers_the_count_is_right(server: Server) -> None:
@@ -272,12 +274,12 @@ async def test_of_lost_answers_the_count_is_right(server: Server) -> None:
     async with Proxy(server.port) as proxy, Desk(proxy.url) as desk:
         queue = await desk.queue()
         await desk.put(queue, *numbered(2500))
-        run = Emptying(desk.domain, queue, "r")
+        run = QueuePurge(desk.domain, queue, "r")
         proxy.lose_replies_to = b"ps1_empty"
         with pytest.raises(OutcomeUnknown):
             await run.step()
         proxy.lose_replies_to = b""
         steps = [step async for step in run.steps()]
-        assert steps[-1] == Emptied(2500, 2500 * 6, is_done=True)
+        assert steps[-1] == PurgeProgress(2500, 2500 * 6, is_done=True)
         assert (await desk.stats(queue))["emptied"] == 2500
         assert await desk.domain.link.call("PTTL", desk.domain.keys.emptied("r")) > 0

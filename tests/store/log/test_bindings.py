@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.store import OURSELVES, Queue, Source
+from services.store import INTERNAL_CLIENT, Queue, Source
 from services.store.model.errors import (
     QueueFull,
     QueuePaused,
@@ -39,7 +39,7 @@ async def test_each_queue_gets_its_copy(book: Logbook, desk: Desk) -> None:
 async def test_order_is_that_of_the_log(book: Logbook, desk: Desk) -> None:
     """pubsub.md 3.4: also where plain sends share entries with those that have copies."""
     queue = await book.bound("one", "b")
-    sources = [Source(OURSELVES) for _ in range(5)]
+    sources = [Source(INTERNAL_CLIENT) for _ in range(5)]
     asked = []
     for number in range(200):
         to = (queue,) if number % 3 == 0 else ()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.store import Part, PipeSettings, Queue
+from services.store import CommitPart, PipeSettings, Queue
 from services.store.model.errors import OutcomeUnknown, QueueFull
 from tests.proxy import Proxy
 from tests.servers import Server
@@ -38,9 +38,9 @@ async def test_a_commit_shows_what_it_puts_in(book: Logbook, desk: Desk, queue: 
     await desk.put(plain, b"x")
     got = await desk.take(plain)
     parts = [
-        Part(queue, [], encode(*numbered(40)), "t"),
-        Part(other, [], encode(b"y"), "t"),
-        Part(plain, got, [], "t"),
+        CommitPart(queue, [], encode(*numbered(40)), "t"),
+        CommitPart(other, [], encode(b"y"), "t"),
+        CommitPart(plain, got, [], "t"),
     ]
     for _ in range(2):
         await desk.commit("t1", *parts)
@@ -52,14 +52,14 @@ async def test_nothing_shows_of_what_is_refused(book: Logbook, desk: Desk) -> No
     refused = await desk.publish(queue, *numbered(60))
     assert [index for index, _ in refused] == list(range(40, 60))
     with pytest.raises(QueueFull):
-        await desk.commit("t1", Part(queue, [], encode(b"x"), "t"))
+        await desk.commit("t1", CommitPart(queue, [], encode(b"x"), "t"))
     assert await book.lines() == shown(*numbered(40))
 
 
 async def test_where_the_oldest_make_way_everything_shows(book: Logbook, desk: Desk) -> None:
     queue = await book.publishing("ring", "out", max_length=5, overflow="dead_letter_oldest")
     await desk.put(queue, *numbered(50))
-    await desk.commit("t1", Part(queue, [], encode(*numbered(3, 50)), "t"))
+    await desk.commit("t1", CommitPart(queue, [], encode(*numbered(3, 50)), "t"))
     assert await book.lines() == shown(*numbered(53))
 
 

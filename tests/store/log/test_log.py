@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from services.store import OURSELVES, PipeSettings, Queue, QueueSpec, Source
+from services.store import INTERNAL_CLIENT, PipeSettings, Queue, QueueSpec, Source
 from services.store.log.log import START, Place
 from services.store.model.errors import AckLevelLost, BindingsChanged, OutcomeUnknown, StoreEvicts, StoreFull
 from services.store.model.operations import Send
@@ -37,7 +37,7 @@ async def test_numbers_are_consecutive_from_1(book: Logbook) -> None:
 
 async def test_sends_of_many_connections_share_entries(book: Logbook) -> None:
     """pubsub.md 3.4: and the messages of each keep their order."""
-    sources = [Source(OURSELVES) for _ in range(20)]
+    sources = [Source(INTERNAL_CLIENT) for _ in range(20)]
     mixed = [(number, source) for number in range(50) for source in sources]
     lines = [b"t%d %d" % (sources.index(source), number) for number, source in mixed]
     await asyncio.gather(*(book.sending(line, source=s) for line, (_, s) in zip(lines, mixed, strict=True)))
@@ -52,7 +52,7 @@ async def test_an_entry_has_up_to_64_KiB_of_lines(book: Logbook) -> None:
     rnd = random.Random(4)
     sizes = [1, LOG_ENTRY + 5, 7, *(rnd.randrange(20_000) for _ in range(60)), LOG_ENTRY, 3]
     lines = [b"t %d." % i + b"x" * size for i, size in enumerate(sizes)]
-    await asyncio.gather(*(book.sending(line, source=Source(OURSELVES)) for line in lines))
+    await asyncio.gather(*(book.sending(line, source=Source(INTERNAL_CLIENT)) for line in lines))
     entries = await book.entries()
     assert await book.lines() == lines
     assert all(len(e.block) <= LOG_ENTRY or e.messages == 1 for e in entries)
@@ -81,11 +81,11 @@ async def test_the_head_is_exact(book: Logbook, desk: Desk) -> None:
 async def test_the_head_of_one_connection_stands_where_it_was_asked_for(book: Logbook) -> None:
     """All in one call, other connections' sends around it."""
     asked = []
-    source = Source(OURSELVES)
+    source = Source(INTERNAL_CLIENT)
     for number in range(10):
         asked.append(book.sending(b"mine %d" % number, source=source))
         asked.append(book.asking_head(source))
-        asked.append(book.sending(b"other %d" % number, source=Source(OURSELVES)))
+        asked.append(book.sending(b"other %d" % number, source=Source(INTERNAL_CLIENT)))
     answers = await asyncio.gather(*asked)
     for number, place in enumerate(answers[1::3]):
         era, _, serial = place.partition("-")

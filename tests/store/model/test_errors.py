@@ -1,4 +1,4 @@
-"""Refusals: one exception a reason, with a label for counters and a message for people."""
+"""The store's refusals: one exception for each reason, with a label for counters and a message for users."""
 
 import pytest
 
@@ -6,46 +6,41 @@ from services.store.model import errors
 from services.store.model.errors import REFUSALS, StoreError, StoreFault, StoreUnavailable, refusal
 
 
-def everything(kind: type[StoreError] = StoreError) -> list[type[StoreError]]:
-    """Of the store's own: others may have made some, too."""
+def all_errors(kind: type[StoreError] = StoreError) -> list[type[StoreError]]:
+    """Return the store's own exceptions, without subclasses of other packages."""
     mine = [below for below in kind.__subclasses__() if below.__module__ == errors.__name__]
-    return [kind, *(found for below in mine for found in everything(below))]
+    return [kind, *(found for below in mine for found in all_errors(below))]
 
 
-def test_every_reason_is_its_own() -> None:
-    reasons = [kind.reason for kind in everything()]
+def test_reasons_are_unique() -> None:
+    reasons = [kind.reason for kind in all_errors()]
     assert len(set(reasons)) == len(reasons)
     assert all(reason.replace("_", "").isalpha() and reason.islower() for reason in reasons)
 
 
-@pytest.mark.parametrize("kind", everything())
-def test_the_docstring_is_the_message(kind: type[StoreError]) -> None:
-    assert str(kind()) == kind.__doc__
+@pytest.mark.parametrize("kind", all_errors())
+def test_default_message_of_each_refusal(kind: type[StoreError]) -> None:
+    assert str(kind()) == kind.message
     assert str(kind("what happened")) == "what happened"
 
 
-@pytest.mark.parametrize("kind", everything())
-def test_strangers_read_nothing_of_what_the_store_said(kind: type[StoreError]) -> None:
+@pytest.mark.parametrize("kind", all_errors())
+def test_clients_do_not_see_the_text_of_the_store(kind: type[StoreError]) -> None:
     said = "Error 111 connecting to 10.0.0.7:6379"
     hides = issubclass(kind, StoreUnavailable | StoreFault)
-    assert kind(said).outward == (kind.__doc__ if hides else said)
-
-
-def test_the_overview_names_them_all() -> None:
-    assert errors.__doc__ is not None
-    assert [kind.__name__ for kind in everything() if kind.__name__ not in errors.__doc__] == []
+    assert kind(said).outward == (kind.message if hides else said)
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_the_functions_refuse_has_an_exception(name: str) -> None:
+def test_each_refusal_of_a_function_has_an_exception(name: str) -> None:
     assert type(refusal(name)) is type(refusal(name.encode())) is REFUSALS[name]
 
 
-def test_an_unknown_refusal_is_a_fault() -> None:
+def test_unknown_refusal_is_a_store_fault() -> None:
     assert isinstance(refusal(b"WHY"), StoreFault)
 
 
-def test_what_was_certainly_not_stored_is_unavailable() -> None:
-    """Edges answer these as failed; OutcomeUnknown never (tmq.md 7.2)."""
-    names = {kind.__name__ for kind in everything(StoreUnavailable)}
+def test_only_unavailable_guarantees_that_nothing_was_stored() -> None:
+    """Edges report these as failed, and never OutcomeUnknown (tmq.md 7.2)."""
+    names = {kind.__name__ for kind in all_errors(StoreUnavailable)}
     assert names == {"StoreUnavailable", "DatasetLost", "NotInitialised", "TooLate"}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.store import OURSELVES, Client, Part, Queue, QueueSpec, Source, StoreError
+from services.store import INTERNAL_CLIENT, Client, CommitPart, Queue, QueueSpec, Source, StoreError
 from services.store.model.access_lists import Access
 from services.store.model.admission import Admission, admission
 from services.store.model.errors import AccessDenied
@@ -75,7 +75,7 @@ def test_all_three_must_hold_and_an_empty_list_asks_nothing(access: Access, clie
 
 @given(accesses)
 def test_what_documents_and_administrators_set_going_is_no_client(access: Access) -> None:
-    assert Admission(access).problem(OURSELVES) == ""
+    assert Admission(access).problem(INTERNAL_CLIENT) == ""
     assert (admission(access) is None) == (access == Access())
 
 
@@ -106,7 +106,7 @@ VERBS: dict[str, Ask] = {
         source, queue, RECORD, "test", "refused", "", done
     ),
     "commit": lambda pipe, source, queue, done: pipe.idempotent.commit(
-        source, "one", [Part(queue, [], [RECORD], "test")], done
+        source, "one", [CommitPart(queue, [], [RECORD], "test")], done
     ),
     **{
         f"publish once: {type(identity).__name__}": lambda pipe, source, queue, done, identity=identity: (
@@ -161,7 +161,7 @@ async def test_every_verb_asks_whether_the_client_is_let_in(desk: Desk, verb: st
 @pytest.mark.parametrize("verb", VERBS)
 async def test_the_administrator_is_free(desk: Desk, verb: str) -> None:
     queue = await desk.queue(access={"edges": ["nobody"]})
-    told = await ask(desk, verb, OURSELVES, queue)
+    told = await ask(desk, verb, INTERNAL_CLIENT, queue)
     assert not isinstance(told, StoreError)
     assert verb != "pull" or told is Nothing.EMPTY
 
@@ -174,7 +174,7 @@ async def test_a_document_that_changes_counts_for_who_is_connected(desk: Desk) -
     queue = await desk.queue()
     await desk.put(queue, b"1", b"2")
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         handle, source = await edge.store.catalogue.find("orders"), Source(STRANGER)
         (taken,) = await edge.take(handle, 1, source=source)
         await change(desk, access=ONLY_SHOP)
@@ -193,7 +193,7 @@ async def test_a_handle_that_was_forgotten_still_follows(desk: Desk) -> None:
     """A client may have a queue open since before the store's data began a new generation."""
     await desk.queue()
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         handle = await edge.store.catalogue.find("orders")
         edge.store.catalogue.forget_all()
         await change(desk, access=ONLY_SHOP)

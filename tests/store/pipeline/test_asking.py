@@ -8,65 +8,66 @@ from typing import Any
 
 import pytest
 
-from services.store import Outcome, Part, Queue, QueueSpec
+from services.store import CommitPart, Outcome, Queue, QueueSpec
 from services.store.model.errors import BatchDiffers, QueueFull, QueueUnknown
 from services.store.model.identities import JournalNumber, TransactionId
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.processes.queue_notifications import Wake
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, encode, until
 
 
 async def test_what_is_asked_is_answered_or_raised(desk: Desk) -> None:
-    queue, asker = await desk.queue(max_length=2), Asker(desk.pipe)
-    assert await asker.publish(queue, encode(b"1", b"2"), "test") == []
-    ((index, why),) = await asker.publish(queue, encode(b"3"), "test")
+    queue, client = await desk.queue(max_length=2), AsyncClient(desk.pipe)
+    assert await client.publish(queue, encode(b"1", b"2"), "test") == []
+    ((index, why),) = await client.publish(queue, encode(b"3"), "test")
     assert (index, type(why)) == (0, QueueFull)
-    taken = await asker.take(queue, 10)
+    taken = await client.take(queue, 10)
     assert bodies(taken) == [b"1", b"2"]
-    await asker.release(taken)
-    await asker.settle(await asker.take(queue, 1))
-    await asker.commit("t", [Part(queue, [], encode(b"4"), "test")])
-    assert bodies(await asker.take(queue, 10)) == [b"2", b"4"]
+    await client.release(taken)
+    await client.settle(await client.take(queue, 1))
+    await client.commit("t", [CommitPart(queue, [], encode(b"4"), "test")])
+    assert bodies(await client.take(queue, 10)) == [b"2", b"4"]
     await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
-        await asker.take(queue, 1)
+        await client.take(queue, 1)
 
 
 async def test_what_agents_ask(desk: Desk) -> None:
     """Notes, moves to the end, dead letters, and what is put in once (rqp_cast.md 4.2, 5.4; sysv.md)."""
-    queue, asker = await desk.queue(), Asker(desk.pipe)
+    queue, client = await desk.queue(), AsyncClient(desk.pipe)
     (record,) = encode(b"1")
     assert (
-        await asker.publish_once(TransactionId("cast 1", 60_000, "a"), queue, record, "test")
+        await client.publish_once(TransactionId("cast 1", 60_000, "a"), queue, record, "test")
         is Outcome.STORED
     )
     assert (
-        await asker.publish_once(TransactionId("cast 1", 60_000, "a"), queue, record, "test") is Outcome.AGAIN
+        await client.publish_once(TransactionId("cast 1", 60_000, "a"), queue, record, "test")
+        is Outcome.AGAIN
     )
     with pytest.raises(BatchDiffers):
-        await asker.publish_once(TransactionId("cast 1", 60_000, "b"), queue, record, "test")
-    await asker.publish(queue, encode(b"2"), "test")
-    assert await asker.publish_once(JournalNumber("host", 1), queue, *encode(b"3"), "test") is Outcome.STORED
-    assert await asker.publish_once(JournalNumber("host", 1), queue, *encode(b"3"), "test") is Outcome.AGAIN
-    (first,) = await asker.take(queue, 1)
-    await asker.note(first, "id=1")
-    await asker.release([first], failed=True, to_end=True, error="nobody answers")
-    got = await asker.take(queue, 10)
+        await client.publish_once(TransactionId("cast 1", 60_000, "b"), queue, record, "test")
+    await client.publish(queue, encode(b"2"), "test")
+    assert await client.publish_once(JournalNumber("host", 1), queue, *encode(b"3"), "test") is Outcome.STORED
+    assert await client.publish_once(JournalNumber("host", 1), queue, *encode(b"3"), "test") is Outcome.AGAIN
+    (first,) = await client.take(queue, 1)
+    await client.note(first, "id=1")
+    await client.release([first], failed=True, to_end=True, error="nobody answers")
+    got = await client.take(queue, 10)
     assert [(d.note, d.failed, bodies([d])) for d in got] == [
         ("", 0, [b"2"]),
         ("", 0, [b"3"]),
         ("id=1", 1, [b"1"]),
     ]
-    await asker.reject(got[2:], "unconfirmed", "20 attempts")
+    await client.reject(got[2:], "unconfirmed", "20 attempts")
     (letter,) = [letter async for letter in desk.dead(queue).matching()]
     assert (letter.reason, letter.error, letter.note) == ("unconfirmed", "20 attempts", "id=1")
 
 
 async def test_what_nobody_waits_for_any_more_goes_back(desk: Desk) -> None:
-    queue, asker = await desk.queue(), Asker(desk.pipe)
+    queue, client = await desk.queue(), AsyncClient(desk.pipe)
     await desk.put(queue, b"x")
-    asking = asyncio.create_task(asker.take(queue, 1))
+    asking = asyncio.create_task(client.take(queue, 1))
     await asyncio.sleep(0)  # it has asked, and cannot have its answer yet
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -79,7 +80,7 @@ async def test_what_came_in_the_turn_of_the_cancellation_goes_back(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A signal and the answer may be read from their sockets together: the task never sees what it has got."""
-    queue, asker = await desk.queue(), Asker(desk.pipe)
+    queue, client = await desk.queue(), AsyncClient(desk.pipe)
     await desk.put(queue, b"x")
     take = desk.pipe.messages.take
 
@@ -91,7 +92,7 @@ async def test_what_came_in_the_turn_of_the_cancellation_goes_back(
         take(source, queue, want, answered)
 
     monkeypatch.setattr(desk.pipe.messages, "take", cancelled_at_the_answer)
-    asking = asyncio.create_task(asker.take(queue, 1))
+    asking = asyncio.create_task(client.take(queue, 1))
     with pytest.raises(asyncio.CancelledError):
         await asking
     returned = await until(lambda: _returned(desk, queue))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from services.store import Delivery, Part, Queue, QueueSpec
+from services.store import CommitPart, Delivery, Queue, QueueSpec
 from services.store.model.errors import (
     BatchDiffers,
     DomainMismatch,
@@ -29,10 +29,10 @@ class Two:
     held_one: list[Delivery]
     held_two: list[Delivery]
 
-    def parts(self, *, spoilt: list[Delivery] | None = None) -> list[Part]:
+    def parts(self, *, spoilt: list[Delivery] | None = None) -> list[CommitPart]:
         return [
-            Part(self.one, self.held_one, encode(b"a", b"b"), "tmq 1"),
-            Part(self.two, [*self.held_two, *(spoilt or [])], encode(b"c", b"d"), "tmq 1"),
+            CommitPart(self.one, self.held_one, encode(b"a", b"b"), "tmq 1"),
+            CommitPart(self.two, [*self.held_two, *(spoilt or [])], encode(b"c", b"d"), "tmq 1"),
         ]
 
     async def looks(self) -> list[dict[str, int]]:
@@ -49,7 +49,7 @@ async def two(desk: Desk) -> Two:
     return Two(desk, one, other, singles(await desk.take(one, 3)), singles(await desk.take(other, 3)))
 
 
-async def doomed(two: Two, wanted: type[StoreError], parts: list[Part]) -> None:
+async def doomed(two: Two, wanted: type[StoreError], parts: list[CommitPart]) -> None:
     """The commit is refused and nothing of it is done."""
     before, told = await two.looks(), two.desk.refusals[wanted.reason]
     with pytest.raises(wanted):
@@ -67,11 +67,11 @@ async def test_everything_is_done_in_one_step(two: Two) -> None:
 
 
 async def test_another_commit_of_the_same_identifier_is_told_apart_by_its_digest(two: Two) -> None:
-    await two.desk.commit("batch", Part(two.one, [], encode(b"x"), "t"), digest="d1")
-    await two.desk.commit("batch", Part(two.one, [], encode(b"x"), "t"), digest="d1")
+    await two.desk.commit("batch", CommitPart(two.one, [], encode(b"x"), "t"), digest="d1")
+    await two.desk.commit("batch", CommitPart(two.one, [], encode(b"x"), "t"), digest="d1")
     with pytest.raises(BatchDiffers):
-        await two.desk.commit("batch", Part(two.one, [], encode(b"y"), "t"), digest="d2")
-    await two.desk.commit("batch", Part(two.one, [], encode(b"y"), "t"))  # nobody asks
+        await two.desk.commit("batch", CommitPart(two.one, [], encode(b"y"), "t"), digest="d2")
+    await two.desk.commit("batch", CommitPart(two.one, [], encode(b"y"), "t"))  # nobody asks
     assert (await two.desk.drain(two.one))[-1:] == [b"x"]
     assert (await two.desk.stats(two.one))["added"] == 6
 
@@ -88,7 +88,7 @@ async def test_the_same_identifier_is_applied_once(two: Two) -> None:
 
 async def test_a_refused_identifier_may_be_tried_again(two: Two) -> None:
     await two.desk.store.catalogue.declare("two", QueueSpec(max_length=5), "test", replace=True)
-    parts = [two.parts()[0], Part(two.two, [], encode(b"c", b"d"), "tmq 1")]
+    parts = [two.parts()[0], CommitPart(two.two, [], encode(b"c", b"d"), "tmq 1")]
     with pytest.raises(QueueFull):
         await two.desk.commit("t1", *parts)
     await two.desk.store.catalogue.declare("two", QueueSpec(max_length=7), "test", replace=True)
@@ -107,7 +107,7 @@ async def test_a_settled_lease_dooms_all(two: Two) -> None:
 
 
 async def test_the_same_message_twice_dooms_all(two: Two) -> None:
-    await doomed(two, LeaseLost, [*two.parts(), Part(two.two, two.held_two[:1], [], "tmq 1")])
+    await doomed(two, LeaseLost, [*two.parts(), CommitPart(two.two, two.held_two[:1], [], "tmq 1")])
     await doomed(two, LeaseLost, two.parts(spoilt=two.held_two[:1]))
 
 
@@ -146,28 +146,32 @@ async def test_a_reserved_queue_dooms_all(two: Two) -> None:
 
 async def test_a_paused_queue_may_still_be_settled(two: Two) -> None:
     await two.desk.store.catalogue.declare("two", QueueSpec(paused=True), "test", replace=True)
-    await two.desk.commit("t1", two.parts()[0], Part(two.two, two.held_two, [], "tmq 1"))
+    await two.desk.commit("t1", two.parts()[0], CommitPart(two.two, two.held_two, [], "tmq 1"))
     assert [s["acked"] for s in await two.looks()] == [3, 3]
 
 
 async def test_what_a_transaction_takes_out_makes_room_for_what_it_puts_in(two: Two) -> None:
     await two.desk.store.catalogue.declare("one", QueueSpec(max_length=5, max_bytes=29), "test", replace=True)
-    await two.desk.commit("t1", Part(two.one, two.held_one, encode(b"1", b"2", b"3" * 13), "tmq 1"))
+    await two.desk.commit("t1", CommitPart(two.one, two.held_one, encode(b"1", b"2", b"3" * 13), "tmq 1"))
     assert await two.desk.drain(two.one) == [*numbered(2, 3), b"1", b"2", b"3" * 13]
 
 
 async def test_all_parts_for_a_queue_count_together(two: Two) -> None:
     await two.desk.store.catalogue.declare("one", QueueSpec(max_length=6), "test", replace=True)
-    await doomed(two, QueueFull, [Part(two.one, [], encode(b"x"), "t"), Part(two.one, [], encode(b"y"), "t")])
+    await doomed(
+        two,
+        QueueFull,
+        [CommitPart(two.one, [], encode(b"x"), "t"), CommitPart(two.one, [], encode(b"y"), "t")],
+    )
     await two.desk.commit(
-        "t2", Part(two.one, [], encode(b"x"), "t"), Part(two.one, two.held_one[:0], [], "t")
+        "t2", CommitPart(two.one, [], encode(b"x"), "t"), CommitPart(two.one, two.held_one[:0], [], "t")
     )
 
 
 async def test_the_oldest_make_way_for_a_commit(two: Two) -> None:
     spec = QueueSpec(max_length=5, overflow="dead_letter_oldest")
     await two.desk.store.catalogue.declare("one", spec, "test", replace=True)
-    await two.desk.commit("t1", Part(two.one, two.held_one[:1], encode(b"x", b"y", b"z"), "t"))
+    await two.desk.commit("t1", CommitPart(two.one, two.held_one[:1], encode(b"x", b"y", b"z"), "t"))
     assert bodies(await two.desk.domain.peek(two.one, 10)) == [b"x", b"y", b"z"]
     assert [d.body async for d in two.desk.dead(two.one).matching()] == numbered(2, 3)
     assert (await two.looks())[0]["in_flight"] == 2
@@ -176,7 +180,9 @@ async def test_the_oldest_make_way_for_a_commit(two: Two) -> None:
 async def test_returned_and_redelivered_messages_are_settled_like_others(two: Two) -> None:
     await two.desk.release(two.held_one, failed=True)
     again = await two.desk.take(two.one, 4)
-    await two.desk.commit("t1", Part(two.one, again, [], "t"), Part(two.two, two.held_two, [], "t"))
+    await two.desk.commit(
+        "t1", CommitPart(two.one, again, [], "t"), CommitPart(two.two, two.held_two, [], "t")
+    )
     stats = await two.desk.stats(two.one)
     assert (stats["acked"], stats["ready"], stats["in_flight"], stats["leases"]) == (4, 1, 0, 0)
 
@@ -197,7 +203,9 @@ async def test_ten_thousand_messages_in_one_commit(desk: Desk) -> None:
     held: list[Delivery] = []
     while got := await desk.take(queue):
         held += got
-    await desk.commit("big", Part(queue, held, [], "t"), Part(target, [], encode(*numbered(5000)), "t"))
+    await desk.commit(
+        "big", CommitPart(queue, held, [], "t"), CommitPart(target, [], encode(*numbered(5000)), "t")
+    )
     assert (await desk.stats(queue))["acked"] == 5000
     assert await desk.count(target) == 5000
 
@@ -206,7 +214,7 @@ async def test_queues_of_two_domains_cannot_be_committed_together(two: Two) -> N
     """tmq.md 5.5"""
     other, _ = await two.desk.store.catalogue.declare("far", QueueSpec(domain="other"), "test")
     with pytest.raises(DomainMismatch):
-        await two.desk.commit("t1", *two.parts(), Part(other, [], encode(b"x"), "t"))
+        await two.desk.commit("t1", *two.parts(), CommitPart(other, [], encode(b"x"), "t"))
 
 
 async def test_a_commit_comes_after_what_its_connection_asked_before_it(desk: Desk) -> None:
@@ -215,7 +223,7 @@ async def test_a_commit_comes_after_what_its_connection_asked_before_it(desk: De
     got = singles(await desk.take(queue))
     settled = desk.settling(got[:2])
     published = desk.publishing(queue, b"x")
-    await desk.commit("t1", Part(queue, got[2:], encode(b"y", b"z"), "t"))
+    await desk.commit("t1", CommitPart(queue, got[2:], encode(b"y", b"z"), "t"))
     after = desk.publishing(queue, b"w")
     await settled
     assert (await published, await after) == ([], [])

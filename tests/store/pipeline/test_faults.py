@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from services.store import OURSELVES, Part, PipeSettings, Source
+from services.store import INTERNAL_CLIENT, CommitPart, PipeSettings, Source
 from services.store.model.errors import DatasetLost, OutcomeUnknown, StoreFault, StoreUnavailable
 from services.store.redis.library import source
 from tests.proxy import Proxy
@@ -70,7 +70,7 @@ async def test_the_outcome_is_unknown_after_the_request_timeout_and_not_before(
         own_server.stop()
         start = time.monotonic()
         first = [desk.publishing(queue, b"x"), desk.taking(queue, 2), desk.counting(queue)]
-        commit = desk.committing("t1", Part(other, [], encode(b"y"), "t"))
+        commit = desk.committing("t1", CommitPart(other, [], encode(b"y"), "t"))
         others = [desk.noting(held, "noted"), desk.numbering("journal", 1, other, b"z")]
         others.append(desk.burying(other, *encode(b"dead"), "refused"))
         answers = await asyncio.gather(*first, commit, *others, return_exceptions=True)
@@ -148,7 +148,9 @@ async def test_a_commit_whose_reply_is_lost_is_done_once(own_server: Server) -> 
         got = await desk.take(queue, 40)
         proxy.lose_replies_to = b"ps1_work"
         commit = asyncio.create_task(
-            desk.commit("t1", Part(queue, got, [], "t"), Part(other, [], encode(*numbered(5)), "t"))
+            desk.commit(
+                "t1", CommitPart(queue, got, [], "t"), CommitPart(other, [], encode(*numbered(5)), "t")
+            )
         )
         await until(lambda: proxy.lost)
         proxy.lose_replies_to = b""
@@ -165,7 +167,7 @@ async def test_a_connection_that_goes_silent_is_given_up(own_server: Server) -> 
         await desk.put(queue, b"first")
         assert proxy.freeze() >= 1
         large = [b"%d" % i + b"x" * (6 << 20) for i in range(3)]
-        runs = [desk.publishing(queue, body, source=Source(OURSELVES)) for body in large]
+        runs = [desk.publishing(queue, body, source=Source(INTERNAL_CLIENT)) for body in large]
         async with asyncio.timeout(15):
             assert await asyncio.gather(*runs) == [[]] * 3
         assert await desk.drain(queue) == [b"first", *large]

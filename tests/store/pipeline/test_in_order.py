@@ -7,7 +7,15 @@ import random
 
 import pytest
 
-from services.store import OURSELVES, PipeSettings, Queue, QueueSpec, Source, StoreError, StoreUnavailable
+from services.store import (
+    INTERNAL_CLIENT,
+    PipeSettings,
+    Queue,
+    QueueSpec,
+    Source,
+    StoreError,
+    StoreUnavailable,
+)
 from services.store.model.errors import BehindRefused, MessageTooLarge, QueueFull, QueuePaused, QueueUnknown
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, numbered, until
@@ -20,7 +28,7 @@ class Sender:
 
     def __init__(self, desk: Desk, name: str = "a") -> None:
         self.desk = desk
-        self.source = Source(OURSELVES)
+        self.source = Source(INTERNAL_CLIENT)
         self.holder = f"?{name}"
 
     def put(self, queue: Queue, *messages: bytes) -> asyncio.Future[list[tuple[int, StoreError]]]:

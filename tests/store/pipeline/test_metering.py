@@ -17,7 +17,7 @@ from services.store.model.spec import Overflow
 from services.store.pipeline.domain import Timing
 from services.store.pipeline.metering import Done, Hear
 from services.store.pipeline.tallies import NUMBERS
-from services.store.upkeep.stats_poller import keep_looking, standings
+from services.store.upkeep.stats_poller import poll_store, read_store_stats
 from tests.servers import Server
 from tests.store.desk import Desk
 from tests.store.pipeline.test_returns import singles
@@ -58,7 +58,7 @@ async def desk(server: Server, meter: Meter, monkeypatch: pytest.MonkeyPatch) ->
     """A process that meters its queues and tells samples, when a test wants it."""
     monkeypatch.setattr(Desk, "_observe", meter)
     async with Desk(server, timing=Timing(sample_s=3600.0)) as desk:
-        desk.store.look_after()
+        desk.store.start_serving()
         yield desk
 
 
@@ -125,7 +125,7 @@ async def test_where_nobody_reads_samples_nothing_is_kept(
 ) -> None:
     monkeypatch.setattr(Desk, "_observe", meter)
     async with Desk(server, timing=Timing(samples_kept=0)) as desk:
-        desk.store.look_after()
+        desk.store.start_serving()
         queue = await desk.queue()
         await work(desk, queue)
         assert meter.of(queue.name) == DONE
@@ -139,7 +139,7 @@ async def test_how_all_queues_stand(desk: Desk) -> None:
     await work(desk, one)
     await desk.publish(two, b"x")
     await desk.take(two, 1)
-    found = (await standings(desk.store.registry, desk.store.listing)).read
+    found = (await read_store_stats(desk.store.registry, desk.store.listing)).queues
     assert found.keys() == {one.name, two.name}
     told = found[one.name]
     assert (told.ready, told.in_flight, told.dead, told.died) == (1, 0, 1, 1)
@@ -162,7 +162,7 @@ async def test_how_much_of_its_bounds_a_queue_has_used(desk: Desk) -> None:
     await desk.take(queues[0], 2)
     found = {
         name: told.used
-        for name, told in (await standings(desk.store.registry, desk.store.listing)).read.items()
+        for name, told in (await read_store_stats(desk.store.registry, desk.store.listing)).queues.items()
     }
     assert found["long"] == 3 / 4
     assert found["large"] == (await desk.stats(queues[1]))["bytes"] / 40 > 3 / 100
@@ -179,9 +179,9 @@ async def test_one_that_cannot_be_read_hides_no_other(desk: Desk) -> None:
     kept["spec"] = json.dumps({**json.loads(kept["spec"]), "colour": "blue"})
     await registry.link.call("HSET", registry.keys.queues, newer.name, json.dumps(kept))
     await registry.link.call("HSET", registry.keys.queues, "broken", "{")
-    found = await standings(desk.store.registry, desk.store.listing)
-    assert (found.read.keys(), set(found.unread)) == ({readable.name, newer.name}, {"broken"})
-    assert found.read[newer.name].ready == 1
+    found = await read_store_stats(desk.store.registry, desk.store.listing)
+    assert (found.queues.keys(), set(found.unreadable)) == ({readable.name, newer.name}, {"broken"})
+    assert found.queues[newer.name].ready == 1
 
 
 async def test_a_look_that_fails_is_not_the_last() -> None:
@@ -202,7 +202,7 @@ async def test_a_look_that_fails_is_not_the_last() -> None:
         if len(told) in (4, 5):
             raise KeyError("a fault of whoever is told")
 
-    looking = asyncio.create_task(keep_looking(look, tell, 0.0))
+    looking = asyncio.create_task(poll_store(look, tell, 0.0))
     waiting = asyncio.create_task(is_told.wait())
     await asyncio.wait([looking, waiting], return_when=asyncio.FIRST_COMPLETED)
     looking.cancel()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.store import Outcome, Part, QueueSpec, StoreError
+from services.store import CommitPart, Outcome, QueueSpec, StoreError
 from services.store.model import records
 from services.store.model.errors import (
     BatchDiffers,
@@ -76,8 +76,12 @@ async def test_a_part_of_a_commit_may_have_a_holder(desk: Desk) -> None:
     queue, other = await desk.queue(), await desk.queue("other")
     await desk.domain.claims.reserve(queue, "cast 7", 60_000)
     with pytest.raises(QueueReserved):
-        await desk.commit("t1", Part(queue, [], encode(b"a"), "t"), Part(other, [], encode(b"b"), "t"))
-    await desk.commit("t1", Part(queue, [], encode(b"a"), "t", "cast 7"), Part(other, [], encode(b"b"), "t"))
+        await desk.commit(
+            "t1", CommitPart(queue, [], encode(b"a"), "t"), CommitPart(other, [], encode(b"b"), "t")
+        )
+    await desk.commit(
+        "t1", CommitPart(queue, [], encode(b"a"), "t", "cast 7"), CommitPart(other, [], encode(b"b"), "t")
+    )
     assert [await desk.count(one) for one in (queue, other)] == [1, 1]
 
 

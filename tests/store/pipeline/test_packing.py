@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.store import OURSELVES, Part, PipeSettings, Queue, Source
+from services.store import INTERNAL_CLIENT, CommitPart, PipeSettings, Queue, Source
 from services.store.pipeline.call import MAX_BYTES, MAX_QUEUES
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, encode, numbered
@@ -13,7 +13,7 @@ from tests.store.desk import Desk, bodies, encode, numbered
 async def test_what_many_ask_for_while_a_call_is_under_way_goes_with_the_next(desk: Desk) -> None:
     queue = await desk.queue()
     before = desk.pipe.calls
-    runs = [desk.publishing(queue, b"%d" % i, source=Source(OURSELVES)) for i in range(500)]
+    runs = [desk.publishing(queue, b"%d" % i, source=Source(INTERNAL_CLIENT)) for i in range(500)]
     assert await asyncio.gather(*runs) == [[]] * 500
     assert desk.pipe.calls - before <= 2
     assert bodies(await desk.take(queue)) == [b"%d" % i for i in range(500)]
@@ -23,11 +23,14 @@ async def test_what_many_ask_for_while_a_call_is_under_way_goes_with_the_next(de
 async def test_neighbours_of_the_same_origin_share_entries(desk: Desk) -> None:
     queue = await desk.queue()
     await asyncio.gather(
-        *(desk.publishing(queue, b"%d" % i, origin="same", source=Source(OURSELVES)) for i in range(64))
+        *(desk.publishing(queue, b"%d" % i, origin="same", source=Source(INTERNAL_CLIENT)) for i in range(64))
     )
     assert [d.count for d in await desk.take(queue)] == [32, 32]
     await asyncio.gather(
-        *(desk.publishing(queue, b"%d" % i, origin=f"t {i % 2}", source=Source(OURSELVES)) for i in range(4))
+        *(
+            desk.publishing(queue, b"%d" % i, origin=f"t {i % 2}", source=Source(INTERNAL_CLIENT))
+            for i in range(4)
+        )
     )
     assert [(d.count, d.origin) for d in await desk.take(queue)] == [(1, "t 0"), (1, "t 1")] * 2
 
@@ -65,7 +68,7 @@ async def test_answers_come_in_the_order_of_the_questions(desk: Desk) -> None:
 async def test_connections_do_not_wait_for_each_others_order(desk: Desk) -> None:
     """Takes of others see what a connection put in with the same call: only its own order matters."""
     queue = await desk.queue()
-    other = Source(OURSELVES)
+    other = Source(INTERNAL_CLIENT)
     taken = desk.taking(queue, 5, source=other)
     put = desk.publishing(queue, b"a")
     assert (bodies(await taken), await put) == ([b"a"], [])
@@ -75,7 +78,7 @@ async def test_settling_makes_room_before_publishing(desk: Desk) -> None:
     queue = await desk.queue(max_length=1)
     await desk.put(queue, b"a")
     got = await desk.take(queue)
-    put = desk.publishing(queue, b"b", source=Source(OURSELVES))
+    put = desk.publishing(queue, b"b", source=Source(INTERNAL_CLIENT))
     settled = desk.settling(got)
     assert (await put, await settled) == ([], None)
 
@@ -84,12 +87,15 @@ async def test_calls_are_bounded_in_messages_octets_and_queues(desk: Desk) -> No
     queue = await desk.queue()
     before = desk.pipe.calls
     await asyncio.gather(
-        *(desk.publishing(queue, *numbered(600), source=Source(OURSELVES)) for _ in range(4))
+        *(desk.publishing(queue, *numbered(600), source=Source(INTERNAL_CLIENT)) for _ in range(4))
     )
     assert desk.pipe.calls - before >= 4
     before = desk.pipe.calls
     await asyncio.gather(
-        *(desk.publishing(queue, b"x" * (MAX_BYTES // 2 + 1), source=Source(OURSELVES)) for _ in range(3))
+        *(
+            desk.publishing(queue, b"x" * (MAX_BYTES // 2 + 1), source=Source(INTERNAL_CLIENT))
+            for _ in range(3)
+        )
     )
     assert desk.pipe.calls - before == 3
     assert await desk.count(queue) == 2403
@@ -99,9 +105,9 @@ async def test_more_queues_than_a_call_may_carry(desk: Desk) -> None:
     queues = [Queue(f"n{i}", f"none{i}", "main", "test", (await desk.queue(f"n{i}")).spec) for i in range(2)]
     many = [queues[i % 2] for i in range(MAX_QUEUES + 10)]
     real = [await desk.queue(f"r{i}") for i in range(MAX_QUEUES + 10)]
-    assert await asyncio.gather(*(desk.publishing(q, b"x", source=Source(OURSELVES)) for q in real)) == [
-        []
-    ] * len(real)
+    assert await asyncio.gather(
+        *(desk.publishing(q, b"x", source=Source(INTERNAL_CLIENT)) for q in real)
+    ) == [[]] * len(real)
     assert [len(r) for r in await asyncio.gather(*(desk.publishing(q, b"x") for q in many))] == [1] * len(
         many
     )
@@ -112,7 +118,7 @@ async def test_a_commit_of_many_parts_shares_its_call(desk: Desk) -> None:
     queues = [await desk.queue(f"q{i}") for i in range(20)]
     before = desk.pipe.calls
     put = desk.publishing(queues[0], b"before")
-    await desk.commit("t", *(Part(q, [], encode(b"x"), "t") for q in queues))
+    await desk.commit("t", *(CommitPart(q, [], encode(b"x"), "t") for q in queues))
     assert await put == []
     assert desk.pipe.calls - before <= 2
     assert await asyncio.gather(*(desk.counting(q) for q in queues)) == [2] + [1] * 19
@@ -121,7 +127,7 @@ async def test_a_commit_of_many_parts_shares_its_call(desk: Desk) -> None:
 async def test_what_waits_is_counted_and_whoever_waits_for_room_is_called(server: Server) -> None:
     async with Desk(server, pipe=PipeSettings(max_pending_bytes=1 << 20)) as desk:
         queue, waiting = await desk.queue(), desk.pipe.waiting
-        runs = [desk.publishing(queue, b"x" * (1 << 19), source=Source(OURSELVES)) for _ in range(4)]
+        runs = [desk.publishing(queue, b"x" * (1 << 19), source=Source(INTERNAL_CLIENT)) for _ in range(4)]
         assert waiting.congested
         called: list[bool] = []
         waiting.when_clear(lambda: called.append(waiting.congested))
@@ -138,12 +144,12 @@ async def test_a_callback_that_fails_harms_nobody_else(desk: Desk, caplog: pytes
     def fails(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    first = desk.publishing(queue, b"a", source=Source(OURSELVES))
-    desk.pipe.messages.publish(Source(OURSELVES), queue, encode(b"b"), "t", fails)
-    second = desk.publishing(queue, b"c", source=Source(OURSELVES))
-    desk.pipe.messages.take(Source(OURSELVES), queue, 1, fails)
-    third = desk.taking(queue, 1, source=Source(OURSELVES))
-    desk.pipe.messages.count(Source(OURSELVES), queue, fails)
+    first = desk.publishing(queue, b"a", source=Source(INTERNAL_CLIENT))
+    desk.pipe.messages.publish(Source(INTERNAL_CLIENT), queue, encode(b"b"), "t", fails)
+    second = desk.publishing(queue, b"c", source=Source(INTERNAL_CLIENT))
+    desk.pipe.messages.take(Source(INTERNAL_CLIENT), queue, 1, fails)
+    third = desk.taking(queue, 1, source=Source(INTERNAL_CLIENT))
+    desk.pipe.messages.count(Source(INTERNAL_CLIENT), queue, fails)
     fourth = desk.counting(queue)
     async with asyncio.timeout(5):
         assert (await first, await second) == ([], [])

@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from services.store import OURSELVES, Part, Queue, QueueSpec, Source, StoreError
+from services.store import INTERNAL_CLIENT, CommitPart, Queue, QueueSpec, Source, StoreError
 from services.store.model.errors import (
     AckLevelLost,
     QueueFull,
@@ -81,7 +81,7 @@ async def test_every_connections_verdict_is_its_own(desk: Desk) -> None:
     """Runs that several connections asked for at once go in one call, but are answered apart (docs/decisions/0005)."""
     queue = await desk.queue(max_length=5)
     answers = await asyncio.gather(
-        *(desk.publishing(queue, *numbered(2, 2 * i), source=Source(OURSELVES)) for i in range(4))
+        *(desk.publishing(queue, *numbered(2, 2 * i), source=Source(INTERNAL_CLIENT)) for i in range(4))
     )
     assert [refused(answer)[0] for answer in answers] == [[], [], [1], [0, 1]]
     assert await contents(desk, queue) == numbered(5)
@@ -183,7 +183,7 @@ async def test_what_was_found_not_to_be_kept_is_not_promised_either(desk: Desk, 
     """appendfsync changed, and an administrator has the store looked at: every process that holds the queue is told."""
     queue = await desk.queue()
     async with desk.another() as edge:
-        edge.store.look_after()
+        edge.store.start_serving()
         handle = await edge.store.catalogue.find("orders")
         await edge.put(handle, b"kept")
         with server.configured(appendfsync="everysec"):
@@ -192,7 +192,7 @@ async def test_what_was_found_not_to_be_kept_is_not_promised_either(desk: Desk, 
             with pytest.raises(AckLevelLost):
                 await edge.publish(handle, b"x")
             with pytest.raises(AckLevelLost):
-                await edge.commit("t", Part(handle, [], encode(b"y"), "t"))
+                await edge.commit("t", CommitPart(handle, [], encode(b"y"), "t"))
             assert await edge.drain(handle) == [b"kept"]
             assert (await desk.store.catalogue.find("orders")).unkept
         await desk.store.initialise()

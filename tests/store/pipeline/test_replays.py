@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from services.store import Delivery, Part, Queue, QueueSpec
+from services.store import CommitPart, Delivery, Queue, QueueSpec
 from services.store.model.errors import LeaseLost, QueueFull
 from tests.servers import Client
 from tests.store.desk import bodies, encode, numbered
@@ -73,7 +73,7 @@ def test_every_operation_answers_the_same_again(lane: Lane, queue: Queue) -> Non
     lane.messages.publish(lane.source, queue, encode(*numbered(5)), "t", told)
     lane.messages.take(lane.source, queue, 30, told)
     lane.messages.count(lane.source, queue, told)
-    lane.idempotent.commit(lane.source, "t1", [Part(queue, got[22:30], encode(b"y"), "t")], told)
+    lane.idempotent.commit(lane.source, "t1", [CommitPart(queue, got[22:30], encode(b"y"), "t")], told)
     repeated(lane, queue, lane.send())
     assert len(told) == 8
     assert counters(lane, queue)[b"acked"] == b"18"

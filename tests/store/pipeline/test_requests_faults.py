@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from services.store import OURSELVES, Outcome, Part, PipeSettings, Queue, QueueSpec, Source
+from services.store import INTERNAL_CLIENT, CommitPart, Outcome, PipeSettings, Queue, QueueSpec, Source
 from services.store.model.errors import LeaseLost, OutcomeUnknown, QueueFull, StoreUnavailable
 from services.store.model.identities import RequestId
 from services.store.model.requests import Nothing, Pulled, Settlement
@@ -123,11 +123,11 @@ def test_to_read_anothers_lease_again_gives_no_right_to_it(lane: Lane, queue: Qu
     pull(lane, A, queue, told)
     lane.send()
     pull(other, A, queue, told)
-    other.messages.release(Source(OURSELVES), [told[0].delivery], failed=False, done=told)
+    other.messages.release(Source(INTERNAL_CLIENT), [told[0].delivery], failed=False, done=told)
     other.send()
     assert isinstance(told[1], LeaseLost), "settles come before"
     pull(other, A, queue, told)
-    after = Part(queue, [told[0].delivery], [], "t")
+    after = CommitPart(queue, [told[0].delivery], [], "t")
     other.idempotent.commit(other.source, "t1", [after], told)
     other.send()
     assert (told[2].again, told[3].again, type(told[4])) == (True, True, LeaseLost)

@@ -256,7 +256,7 @@ async def test_several_processes_look_after_the_same_sessions(desk: Desk, mute: 
 
 
 async def test_work_alone_is_no_heartbeat_but_looking_after_runs_by_itself(desk: Desk, mute: Lane) -> None:
-    desk.store.look_after()
+    desk.store.start_serving()
     queue = await desk.queue(visibility_timeout=VISIBLE)
     await desk.put(queue, *numbered(2))
     take(mute, queue)

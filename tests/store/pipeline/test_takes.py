@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.store import OURSELVES, QueueSpec, Source
+from services.store import INTERNAL_CLIENT, QueueSpec, Source
 from services.store.model.operations import TAKE_BYTES
 from tests.store.desk import Desk, bodies, numbered
 
@@ -59,7 +59,7 @@ async def test_origin_and_time_come_with_the_message(desk: Desk) -> None:
 async def test_takers_share_what_there_is_in_the_order_in_which_they_asked(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(50))
-    shares = await asyncio.gather(*(desk.taking(queue, 20, source=Source(OURSELVES)) for _ in range(4)))
+    shares = await asyncio.gather(*(desk.taking(queue, 20, source=Source(INTERNAL_CLIENT)) for _ in range(4)))
     assert [bodies(share) for share in shares] == [numbered(20), numbered(20, 20), numbered(10, 40), []]
     for share in shares[:3]:
         await desk.settle(share)
@@ -74,7 +74,9 @@ async def test_a_take_of_large_messages_says_that_there_is_more(desk: Desk) -> N
         await desk.put(queue, b"x" * size)
     answers = []
     desk.pipe.messages.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
-    desk.pipe.messages.take(Source(OURSELVES), queue, 1, lambda got, more: answers.append((len(got), more)))
+    desk.pipe.messages.take(
+        Source(INTERNAL_CLIENT), queue, 1, lambda got, more: answers.append((len(got), more))
+    )
     await desk.count(queue)
     assert answers == [(4, True), (0, True)]
     desk.pipe.messages.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))

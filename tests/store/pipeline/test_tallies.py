@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from services.kit.measure import SECONDS_BUCKETS
-from services.store import Part, PipeSettings, Queue, Source
+from services.store import CommitPart, PipeSettings, Queue, Source
 from services.store.model import records
 from services.store.model.buckets import CLASSES, PUT_S
-from services.store.model.client import OURSELVES
+from services.store.model.client import INTERNAL_CLIENT
 from services.store.model.clock import Clock, now
 from services.store.model.errors import StoreError
 from services.store.model.identities import RequestId
@@ -66,14 +66,19 @@ async def test_every_verb_counts_as_the_queue_does(desk: Desk, chance: random.Ra
         queue, other = chance.sample(queues, 2)
         run = [b"x" * chance.choice((0, 1, 40, 900)) for _ in range(chance.choice((1, 2, 33, 70)))]
         held = singles(await desk.take(queue, chance.choice((1, 5, 40))))
-        asks.append(desk.publishing(queue, *run, source=Source(OURSELVES), in_order=chance.random() < 0.3))
+        asks.append(
+            desk.publishing(queue, *run, source=Source(INTERNAL_CLIENT), in_order=chance.random() < 0.3)
+        )
         match chance.randrange(8):
             case 0 if held:
                 asks.append(desk.releasing(held, failed=chance.random() < 0.5, to_end=chance.random() < 0.5))
             case 1 if held:
                 asks.append(desk.rejecting(held, "refused"))
             case 2:
-                parts = (Part(queue, held, encode(b"c"), "t"), Part(other, [], encode(b"d", b"ee"), "t"))
+                parts = (
+                    CommitPart(queue, held, encode(b"c"), "t"),
+                    CommitPart(other, [], encode(b"d", b"ee"), "t"),
+                )
                 asks.append(desk.committing(f"t{step}", *parts))
             case 3:
                 asks.append(desk.burying(queue, *encode(b"gone"), "injured"))
@@ -98,7 +103,7 @@ async def test_every_verb_counts_as_the_queue_does(desk: Desk, chance: random.Ra
 async def ring(desk: Desk, queue: Queue, request: bytes) -> None:
     """A push and a pull, each asked twice, and the settlement; and one that is too large to be pulled."""
     told: list[Any] = []
-    source, other, third = Source(OURSELVES), b"p" + request[1:], b"l" + request[1:]
+    source, other, third = Source(INTERNAL_CLIENT), b"p" + request[1:], b"l" + request[1:]
     for _ in range(2):
         desk.pipe.idempotent.publish(
             source, RequestId(request, 60_000), queue, *encode(b"pushed"), "t", told.append
@@ -121,7 +126,7 @@ async def test_copies_of_the_log_count_with_their_queues(desk: Desk) -> None:
         for _ in range(2):
             copies = [(q, records.encode(b"body")) for q in (queue, full)]
             send = Send(b"SEND t x\n", 1, copies, "test", known.version, told.append)
-            book.log.send(Source(OURSELVES), send)
+            book.log.send(Source(INTERNAL_CLIENT), send)
             await until(lambda: told)
             told.clear()
         item = arrived(

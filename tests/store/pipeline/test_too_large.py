@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.store import OURSELVES, Part, Queue, QueueSpec, Source
+from services.store import INTERNAL_CLIENT, CommitPart, Queue, QueueSpec, Source
 from services.store.model import records
 from services.store.model.errors import MessageTooLarge, QueueFull
 from tests.store.desk import Desk, bodies, encode
@@ -33,7 +33,7 @@ async def test_the_others_of_a_run_are_put_in(desk: Desk) -> None:
 
 async def test_runs_of_several_connections_have_each_their_own_answer(desk: Desk) -> None:
     queue = await transmission(desk)
-    asked = [desk.publishing(queue, body, source=Source(OURSELVES)) for body in (b"a", b"x" * 11, b"b")]
+    asked = [desk.publishing(queue, body, source=Source(INTERNAL_CLIENT)) for body in (b"a", b"x" * 11, b"b")]
     assert [[type(why) for _, why in await answer] for answer in asked] == [[], [LARGE], []]
     assert await desk.drain(queue) == [b"a", b"b"]
 
@@ -57,7 +57,7 @@ async def test_the_body_counts_and_not_what_is_said_beside_it(desk: Desk) -> Non
 
 async def test_a_commit_is_refused_whole(desk: Desk) -> None:
     queue, other = await transmission(desk), await desk.queue("other")
-    parts = [Part(other, [], encode(b"a"), "t"), Part(queue, [], encode(b"b", b"x" * 11), "t")]
+    parts = [CommitPart(other, [], encode(b"a"), "t"), CommitPart(queue, [], encode(b"b", b"x" * 11), "t")]
     with pytest.raises(MessageTooLarge):
         await desk.commit("t1", *parts)
     assert [await desk.count(one) for one in (queue, other)] == [0, 0]

@@ -73,7 +73,7 @@ async def test_it_says_that_it_can_be_asked_once_it_hears_questions(
     with monkeypatch.context() as patched:
         patched.setattr(reception_module, "subscribed", subscribed)
         store = Store(server.url, "tmq", observe=Member("tmq"))
-        store.look_after()
+        store.start_serving()
         await refused.wait()
 
         async def topics() -> list[frozenset[str]]:

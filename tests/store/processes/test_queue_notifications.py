@@ -42,9 +42,9 @@ async def test_redriven_and_committed_messages_wake_too(desk: Desk) -> None:
     async with Wake(desk.store.connector, "main") as wake:
         await noticed(desk, wake, queue, desk.dead(queue).redrive(ids))
         await desk.drain(queue)
-        from services.store import Part
+        from services.store import CommitPart
 
-        await noticed(desk, wake, queue, desk.commit("t", Part(queue, [], encode(b"y"), "t")))
+        await noticed(desk, wake, queue, desk.commit("t", CommitPart(queue, [], encode(b"y"), "t")))
 
 
 async def test_other_queues_and_further_messages_wake_nobody(desk: Desk) -> None:

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from services.store import Outcome, Part, PipeSettings, Queue
-from services.store.catalogue.audit import Entry
+from services.store import CommitPart, Outcome, PipeSettings, Queue
+from services.store.catalogue.audit import AuditEntry
 from services.store.catalogue.bulk_stats import NAMED
 from services.store.model.errors import AckLevelRefused, DomainMismatch
 from services.store.model.keys import RegistryKeys
@@ -103,7 +103,7 @@ async def test_processes_are_asked_whichever_node_they_listen_at(cluster: Cluste
             async with member(cluster.url, "rqp"):
                 found = await desk.store.processes.inquire("numbers", {"count": 1}, 30.0)
                 assert (sorted(answer.edge for answer in found.answers), found.silent) == (["rqp", "tmq"], [])
-        await desk.store.audit.append(Entry("eve", "admin", "", "delete", "orders", "done"))
+        await desk.store.audit.append(AuditEntry("eve", "admin", "", "delete", "orders", "done"))
         assert len((await desk.store.audit.page()).lines) == 1
 
 
@@ -115,7 +115,7 @@ async def test_many_queues_are_looked_at_on_all_shards(cluster: Cluster) -> None
             queues.append(await desk.queue(f"of {name}", domain=name, ack_level="memory"))
             async with desk.another(domain=name) as own:
                 await own.put(queues[-1], b"x")
-        told = (await desk.store.listing.stats_of(queues)).told
+        told = (await desk.store.listing.stats_of(queues)).stats
         assert [figures["ready"] for figures in told.values()] == [1, 1, 1]
 
 
@@ -135,8 +135,8 @@ async def test_a_shard_that_is_away_hides_no_other(
         away.kill9()
         for _ in range(2):
             looked = await desk.store.listing.stats_of(queues)
-            assert sorted(looked.told) == ["here", "there"]
-            assert list(looked.unread) == [queue.name for queue in gone]
+            assert sorted(looked.stats) == ["here", "there"]
+            assert list(looked.errors) == [queue.name for queue in gone]
     (line,) = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
     assert vars(line)["queues"] == [queue.name for queue in gone[:NAMED]]
     assert vars(line)["reason"] == "store_unavailable"
@@ -154,10 +154,10 @@ async def test_a_shard_that_is_away_holds_up_neither_readiness_nor_upkeep_of_the
         queue = await desk.queue("b", domain=own, ack_level="memory", message_ttl="50ms")
         async with desk.another(domain=own, timing=Timing(upkeep_s=0.05), pipe=HASTY) as edge:
             await edge.put(queue, *numbered(3))
-            await edge.store.domain(others).pipe.ready()
+            await edge.store.open_domain(others).pipe.ready()
             away.kill9()
             await until(lambda: edge.store.fault_of(others))
-            edge.store.look_after(own)
+            edge.store.start_serving(own)
 
             async def expired() -> bool:
                 return (await edge.stats(queue))["expired"] == 3
@@ -191,7 +191,9 @@ async def test_a_commit_across_domains_is_refused(cluster: Cluster) -> None:
         two = await desk.queue("two", domain=there, ack_level="memory")
         async with desk.another(domain=here) as own, desk.another(domain=there) as other:
             with pytest.raises(DomainMismatch):
-                await own.commit("t1", Part(one, [], encode(b"x"), "t"), Part(two, [], encode(b"y"), "t"))
+                await own.commit(
+                    "t1", CommitPart(one, [], encode(b"x"), "t"), CommitPart(two, [], encode(b"y"), "t")
+                )
             assert (await own.count(one), await other.count(two)) == (0, 0)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from services.store import QueueSpec, Store
 from services.store.model.errors import QueueReserved
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.redis import process_names as names
 from services.store.redis.process_names import has_died, process_name
 from tests.servers import Server
@@ -20,14 +20,14 @@ LONG_MS = 600_000
 HOLDER = """
 import asyncio, sys
 from services.store import Store
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.redis.process_names import process_name
 
 async def hold(url):
     store = Store(url, "tmq")
     queue = await store.catalogue.find("orders")
-    domain = store.domain(queue.domain)
-    taken = await Asker(domain.pipe).take(queue, 1)
+    domain = store.open_domain(queue.domain)
+    taken = await AsyncClient(domain.pipe).take(queue, 1)
     assert len(taken) == 1
     name = process_name("rqp")
     await domain.claims.reserve(queue, f"mca {name} 7 127.0.0.1", 600_000)
@@ -56,9 +56,9 @@ async def store(server: Server) -> AsyncIterator[Store]:
 
 async def test_a_killed_process_of_this_machine_keeps_nothing(store: Store, server: Server) -> None:
     queue, _ = await store.catalogue.declare("orders", QueueSpec(visibility_timeout="10m"), "test")
-    domain = store.domain(queue.domain)
-    asker = Asker(domain.pipe)
-    await asker.publish(queue, [b"\0\0\0\3one"], "test")
+    domain = store.open_domain(queue.domain)
+    client = AsyncClient(domain.pipe)
+    await client.publish(queue, [b"\0\0\0\3one"], "test")
     holder = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLDER, server.url, stdout=asyncio.subprocess.PIPE
     )
@@ -79,7 +79,7 @@ async def test_a_killed_process_of_this_machine_keeps_nothing(store: Store, serv
     assert await domain.claims.own(queue, "other", LONG_MS) == 2
     await domain.close_dead()
     assert await domain.sweep() == 1
-    assert len(await asker.take(queue, 1)) == 1
+    assert len(await client.take(queue, 1)) == 1
 
 
 def test_of_a_process_elsewhere_nothing_is_known() -> None:

@@ -37,7 +37,7 @@ async def test_who_was_refused_asks_the_other_one_next(own_server: Server, repli
         await desk.reject(await desk.take(queue))
         ours = Store(service.url, "tools")
         try:
-            letters = DeadLetters(ours.look_at(queue.domain), queue)
+            letters = DeadLetters(ours.get_domain(queue.domain), queue)
             ids = [letter.id async for letter in letters.matching()]
             assert (await letters.redrive(ids[:1])).moved == 1
             fail_over(own_server, replica)

@@ -106,7 +106,7 @@ async def test_calls_that_fail_together_look_at_the_disk_once_and_beside_the_loo
     monkeypatch.setattr(disk, "disk_trouble", counted)
     monkeypatch.setattr(disk, "LOOK_AGAIN_S", 600.0)  # however slow the machine is
     desk = Desk(f"unix://{tmp_path}/store.sock", pipe=PipeSettings(patience_s=0.3), initialise=False)
-    links = [desk.store.registry.link, desk.store.domain("main").link]
+    links = [desk.store.registry.link, desk.store.open_domain("main").link]
     answers = await asyncio.gather(*(link.call("PING") for link in links * 20), return_exceptions=True)
     assert {type(answer) for answer in answers} == {StoreUnavailable}
     await desk.store.close()

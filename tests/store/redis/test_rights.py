@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from redis.exceptions import ResponseError
 
-from services.store import OURSELVES, DeadLetters, Outcome, Part, Queue, QueueSpec, Source, Store
-from services.store.catalogue.audit import Entry
+from services.store import INTERNAL_CLIENT, CommitPart, DeadLetters, Outcome, Queue, QueueSpec, Source, Store
+from services.store.catalogue.audit import AuditEntry
 from services.store.log import tail as tail_module
 from services.store.log.log import Log, LogSpec
 from services.store.log.replica import Arrived, Gap, Replica
@@ -19,7 +19,7 @@ from services.store.model.identities import JournalNumber, RequestId, Transactio
 from services.store.model.operations import Send
 from services.store.model.peer import PeerSpec
 from services.store.model.requests import Pulled, Settlement
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from services.store.redis.connect import Connector
 from services.store.redis.rights import acl_rules
 from tests.servers import Server
@@ -47,18 +47,18 @@ async def work_with(store: Store, other: Store) -> None:
     """Every verb once; `other` is another process."""
     spec = QueueSpec(max_deliveries=1)
     queue, _ = await store.catalogue.declare("rights", spec, "test")
-    store.look_after()
-    domain = store.domain()
+    store.start_serving()
+    domain = store.open_domain()
     await domain.pipe.ready()
-    ask = Asker(domain.pipe)
+    ask = AsyncClient(domain.pipe)
     assert await ask.publish(queue, [records.encode(b"%d" % n) for n in range(40)], "test") == []
     first = await ask.take(queue, 3)
     await ask.settle(first)
     back = await ask.take(queue, 2)
     await ask.release(back)
     both = await ask.take(queue, 1)
-    await ask.commit("rights-1", [Part(queue, both, [records.encode(b"in its place")], "test")])
-    domain.pipe.messages.release(Source(OURSELVES), await ask.take(queue, 1), failed=True)
+    await ask.commit("rights-1", [CommitPart(queue, both, [records.encode(b"in its place")], "test")])
+    domain.pipe.messages.release(Source(INTERNAL_CLIENT), await ask.take(queue, 1), failed=True)
     assert len(await domain.peek(queue, 5)) > 0
     letters = DeadLetters(domain, queue)
     dead = [letter.id async for letter in letters.matching()]
@@ -97,8 +97,8 @@ async def work_with_company(store: Store, queue: Queue) -> None:
 
     await until(answered)
     assert [one.edge for one in await store.processes.running()] == ["test"]
-    assert list((await store.listing.stats_of([queue])).told) == ["rights"]
-    await store.audit.append(Entry("eve", "admin", "", "delete", "rights", "done"))
+    assert list((await store.listing.stats_of([queue])).stats) == ["rights"]
+    await store.audit.append(AuditEntry("eve", "admin", "", "delete", "rights", "done"))
     assert len((await store.audit.page()).lines) == 1
     assert await store.following("main", 60_000).earlier()
     assert await store.following("main", 60_000).next() is not None
@@ -106,7 +106,7 @@ async def work_with_company(store: Store, queue: Queue) -> None:
 
 async def work_with_rqp(store: Store, queue: Queue) -> None:
     """What the edges of RQP and the System V bridge ask beside that."""
-    ask, record = Asker(store.domain().pipe), records.encode(b"x")
+    ask, record = AsyncClient(store.open_domain().pipe), records.encode(b"x")
     assert await ask.publish_once(TransactionId("once", 60_000), queue, record, "test") is Outcome.STORED
     assert await ask.publish_once(JournalNumber("host", 1), queue, record, "test") is Outcome.STORED
     assert (
@@ -115,7 +115,7 @@ async def work_with_rqp(store: Store, queue: Queue) -> None:
     held = await ask.take(queue, 1)
     await ask.note(held[0], "noted")
     await ask.settle(held)
-    letters = DeadLetters(store.domain(), queue)
+    letters = DeadLetters(store.open_domain(), queue)
     assert await letters.purge([letter.id async for letter in letters.matching()]) == 1
     number = {"bindings": {"rqpMca": {"queueId": 7}}}
     await store.catalogue.declare("rights", QueueSpec(max_deliveries=1, **number), "test", replace=True)
@@ -136,12 +136,19 @@ async def work_with_rqp(store: Store, queue: Queue) -> None:
 
 async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
     """What the edge of rings asks beside that (docs/store.md)."""
-    pipe, told, (first, second) = store.domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
+    pipe, told, (first, second) = store.open_domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
     for _ in range(2):
         pipe.idempotent.publish(
-            Source(OURSELVES), RequestId(first, 60_000), queue, records.encode(b"x"), "test", told.append
+            Source(INTERNAL_CLIENT),
+            RequestId(first, 60_000),
+            queue,
+            records.encode(b"x"),
+            "test",
+            told.append,
         )
-    pipe.idempotent.pull(Source(OURSELVES), second, queue, 0, 60_000, told.append)  # too large: it goes back
+    pipe.idempotent.pull(
+        Source(INTERNAL_CLIENT), second, queue, 0, 60_000, told.append
+    )  # too large: it goes back
     await until(lambda: len(told) == 3)
     assert told[:2] == [Outcome.STORED, Outcome.AGAIN]
     await work_with_a_lease(store, other, queue)
@@ -154,13 +161,13 @@ async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
 
 async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
     """A pull, read again and settled by another process."""
-    pipes = (store.domain().pipe, other.domain().pipe)
+    pipes = (store.open_domain().pipe, other.open_domain().pipe)
     told: list[object] = []
     for number, pipe in enumerate(pipes, 1):
         await pipe.ready()
-        pipe.idempotent.pull(Source(OURSELVES), b"c" * 16, queue, 100, 60_000, told.append)
+        pipe.idempotent.pull(Source(INTERNAL_CLIENT), b"c" * 16, queue, 100, 60_000, told.append)
         await until(lambda number=number: len(told) == number)
-    pipes[1].idempotent.settle(Source(OURSELVES), b"c" * 16, queue, told.append)
+    pipes[1].idempotent.settle(Source(INTERNAL_CLIENT), b"c" * 16, queue, told.append)
     await until(lambda: len(told) == 3)
     assert [type(one) for one in told] == [Pulled, Pulled, Settlement]
     await other.close()
@@ -170,16 +177,16 @@ async def work_with_the_log(store: Store) -> None:
     """Every verb of the text service once."""
     spec = QueueSpec(bindings={"text": {"subscribe": ["t"], "publish": "u"}})
     queue, _ = await store.catalogue.declare("bridged", spec, "test")
-    domain = store.domain()
+    domain = store.open_domain()
     log = Log(domain, LogSpec(max_bytes=0))
     await log.declare()
     known = await log.subscriptions()
     told: list[object] = []
     copies = [(queue, records.encode(b"x"))]
-    log.send(Source(OURSELVES), Send(b"SEND t x\n", 1, copies, "test", known.version, told.append))
-    await Asker(domain.pipe).publish(queue, [records.encode(b"y")], "test")
+    log.send(Source(INTERNAL_CLIENT), Send(b"SEND t x\n", 1, copies, "test", known.version, told.append))
+    await AsyncClient(domain.pipe).publish(queue, [records.encode(b"y")], "test")
     head: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-    log.head(Source(OURSELVES), head.set_result)
+    log.head(Source(INTERNAL_CLIENT), head.set_result)
     assert str(await head).endswith("-2")
     replica, tail = Replica(log), Tail(store.connector, domain.keys, 0)
     arrived = Arrived(b"s", b"i", 1, 1, False, b"SEND t z\n", [(0, *copies[0])])
@@ -207,14 +214,14 @@ async def test_a_follower_of_a_replicated_log_needs_no_more(
     monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
     administrator = Store(server.url, "admin")
     await administrator.initialise()
-    log = Log(administrator.domain(), LogSpec())
+    log = Log(administrator.open_domain(), LogSpec())
     server.call("ACL", "SETUSER", "edge", *acl_rules(), f">{PASSWORD}")
     try:
         url = f"redis://edge:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{server.port}"
         tail = Tail(Connector(url), log.keys, 1)
         assert await tail.next() == []
         told: list[object] = []
-        log.send(Source(OURSELVES), Send(b"SEND t x\n", 1, [], "test", "0", told.append))
+        log.send(Source(INTERNAL_CLIENT), Send(b"SEND t x\n", 1, [], "test", "0", told.append))
         with pytest.raises(StoreUnavailable, match="does not answer"):  # there are no replicas
             await tail.next()
         assert int((await log.figures())["confirmed"]) == 1

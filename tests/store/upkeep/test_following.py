@@ -21,7 +21,7 @@ HOUR_MS = 3_600_000
 async def desk(server: Server) -> AsyncIterator[Desk]:
     """A process that looks after the store, as edges do; a test looks when it wants to."""
     async with Desk(server, timing=Timing(sample_s=3600.0, upkeep_s=3600.0)) as desk:
-        desk.store.look_after()
+        desk.store.start_serving()
         yield desk
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from services.store import PipeSettings, Source
 from services.store.model.buckets import CLASSES
-from services.store.model.client import OURSELVES
+from services.store.model.client import INTERNAL_CLIENT
 from services.store.model.errors import LeaseLost, QueueFull, StoreError
 from services.store.model.keys import DomainKeys
-from services.store.model.operations import Part, Send
+from services.store.model.operations import CommitPart, Send
 from services.store.pipeline.domain import Timing
 from tests.servers import Server
 from tests.store.desk import Desk, encode, numbered, until
@@ -42,12 +42,12 @@ EDGE_FIELDS = [
 async def desk(server: Server) -> AsyncIterator[Desk]:
     """A process that looks after the store, as edges do."""
     async with Desk(server, timing=RARELY) as desk:
-        desk.store.look_after()
+        desk.store.start_serving()
         yield desk
 
 
 async def samples(desk: Desk, kind: str = "queue", domain: str = "main") -> list[dict[str, str]]:
-    told = await desk.store.look_at(domain).link.call("XRANGE", DomainKeys(domain).samples, "-", "+")
+    told = await desk.store.get_domain(domain).link.call("XRANGE", DomainKeys(domain).samples, "-", "+")
     found = [
         {flat[i].decode(): flat[i + 1].decode("utf-8", "surrogateescape") for i in range(0, len(flat), 2)}
         for _, flat in told
@@ -88,7 +88,7 @@ async def test_the_sum_of_all_samples_is_what_the_queue_counts(desk: Desk) -> No
     """Of two processes, over several looks, in two domains."""
     queues = [await desk.queue("one"), await desk.queue("two"), await desk.queue("far", domain="elsewhere")]
     async with desk.another() as other:
-        other.store.look_after()
+        other.store.start_serving()
         for step in range(6):
             one = (desk, other)[step % 2]
             here = queues[step % 2]
@@ -98,7 +98,7 @@ async def test_the_sum_of_all_samples_is_what_the_queue_counts(desk: Desk) -> No
             await one.release(got[1:]) if got[1:] else None
             await look(one)
         away = desk.another(domain="elsewhere")
-        away.store.look_after("elsewhere")
+        away.store.start_serving("elsewhere")
         await away.put(queues[2], b"x")
         await look(away)
         found = [*await samples(desk), *await samples(desk, domain="elsewhere")]
@@ -122,7 +122,7 @@ async def test_refused_puts_are_messages_that_were_to_be_put_in(desk: Desk) -> N
         with pytest.raises(LeaseLost):
             await late(got)
     await desk.put(full, b"d")
-    parts = [Part(full, [], encode(b"x", b"y"), "test"), Part(free, [], encode(b"z"), "test")]
+    parts = [CommitPart(full, [], encode(b"x", b"y"), "test"), CommitPart(free, [], encode(b"z"), "test")]
     with pytest.raises(QueueFull):
         await desk.commit("c", *parts)
     await look(desk)
@@ -148,7 +148,7 @@ async def test_only_what_happened_is_told_and_the_process_always(desk: Desk) -> 
 
 async def test_a_refusal_that_is_no_queues_stands_with_the_process(desk: Desk) -> None:
     told: list[object] = []
-    desk.pipe.log.send(Source(OURSELVES), Send(b"SEND t x\n", 1, [], "test", "0", told.append), 0)
+    desk.pipe.log.send(Source(INTERNAL_CLIENT), Send(b"SEND t x\n", 1, [], "test", "0", told.append), 0)
     await until(lambda: told)
     desk.pipe.tallies.of(None).refuse(StoreError(), 2)
     await look(desk)
@@ -174,7 +174,7 @@ async def test_it_looks_by_itself_and_once_more_in_the_end(server: Server) -> No
     async with Desk(server) as desk:
         queue = await desk.queue()
         async with desk.another(timing=Timing(sample_s=0.05)) as edge:
-            edge.store.look_after()
+            edge.store.start_serving()
             await edge.put(queue, b"x")
 
             async def told() -> list[Any]:
@@ -184,7 +184,7 @@ async def test_it_looks_by_itself_and_once_more_in_the_end(server: Server) -> No
         last = len(await samples(desk, "edge"))
         assert last >= 2
         ends = desk.another(timing=RARELY)
-        ends.store.look_after()
+        ends.store.start_serving()
         await ends.put(queue, b"y")
         await ends.close()
         assert [sample["in"] for sample in await samples(desk)] == ["1", "1"]
@@ -192,7 +192,7 @@ async def test_it_looks_by_itself_and_once_more_in_the_end(server: Server) -> No
 
 async def test_nothing_is_told_where_nothing_is_kept(server: Server) -> None:
     async with Desk(server, timing=Timing(sample_s=0.01, samples_kept=0)) as desk:
-        desk.store.look_after()
+        desk.store.start_serving()
         queue = await desk.queue()
         await desk.put(queue, b"x")
         await desk.domain.tidy(queue)
@@ -264,7 +264,7 @@ async def test_a_lost_answer_is_asked_for_again_with_the_same_samples(own_server
     """So a reader can drop the repeat; what came meanwhile is told by itself."""
     pipe = PipeSettings(question_timeout_s=0.3)
     async with Desk(own_server, timing=RARELY, pipe=pipe) as desk:
-        desk.store.look_after()
+        desk.store.start_serving()
         queue = await desk.queue()
         await desk.put(queue, b"x")
         await look(desk)  # the connection is there

@@ -19,7 +19,7 @@ from tests.store.upkeep.test_samples import RARELY, look, samples
 async def desk(server: Server) -> AsyncIterator[Desk]:
     """A process that looks after the store, as edges do."""
     async with Desk(server, timing=RARELY) as desk:
-        desk.store.look_after()
+        desk.store.start_serving()
         yield desk
 
 

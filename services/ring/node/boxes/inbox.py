@@ -12,7 +12,7 @@ from services.ring.node.outgoing.outgoing import AGAIN_S
 from services.ring.node.outgoing.storing import PATIENCE_S
 from services.ring.node.queues.serving import STORE_WIDE
 from services.ring.service import RingService
-from services.store import OURSELVES, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Queue, Source, StoreError
 from services.store.model import QueueUnknown, Refusals, records
 
 Told = Callable[[str], None]  # DELIVERED, BURIED or UNSAFE
@@ -26,7 +26,7 @@ class Inbox:
         self._bindings = bindings
         self._origin = origin
         self._source = Source(service.store.client())
-        self._burying = Source(OURSELVES)
+        self._burying = Source(INTERNAL_CLIENT)
         self._loop = asyncio.get_running_loop()
         self._waiting: list[Callable[[], None]] = []
         bindings.on_change.append(self._look)

@@ -18,9 +18,9 @@ from services.ring.node.counts import Counts
 from services.ring.node.outgoing.outgoing import BEGUN, TOO_LARGE, Outgoing
 from services.ring.node.outgoing.ownership import Ownership
 from services.ring.service import RingService
-from services.store import Delivery, Part, Queue, StoreError
+from services.store import CommitPart, Delivery, Queue, StoreError
 from services.store.model import KEEPER, OutcomeUnknown, records
-from services.store.pipeline import Answer, Asker
+from services.store.pipeline import Answer, AsyncClient
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class Outbox:
 
     async def _serve(self, queue: Queue) -> None:
         """As long as it is the outbox, and ours. Raises StoreError."""
-        domain = self._service.store.domain(queue.domain)
+        domain = self._service.store.open_domain(queue.domain)
         wake = self._service.store.wakes(queue.domain).event(queue)
         fence = await domain.claims.own(queue, self._owner, LEASE_MS)
         if fence is None:
@@ -92,35 +92,35 @@ class Outbox:
             queue, fence
         )  # what a node that died had leased need not wait for its session to end
         self._renew_at = self._loop.time() + RENEW_S
-        asker = Asker(self._service.pipe(queue))
+        async_client = AsyncClient(self._service.pipe(queue))
         try:
             while not self._changed.is_set():
                 if self._loop.time() >= self._renew_at:
                     self._renew_at = self._loop.time() + RENEW_S
                     if await domain.claims.own(queue, self._owner, LEASE_MS) is None:
                         return
-                await self._step(asker, queue, wake)
+                await self._step(async_client, queue, wake)
         finally:
             with contextlib.suppress(StoreError):
                 await domain.claims.disown(queue, self._owner, fence)
 
-    async def _step(self, asker: Asker, queue: Queue, wake: asyncio.Event) -> None:
+    async def _step(self, async_client: AsyncClient, queue: Queue, wake: asyncio.Event) -> None:
         goal = self._ownership.queue
         if goal is None or not self._outgoing.is_clear:
             await asyncio.sleep(ROOM_S)
             return
         wake.clear()
-        got = await asker.take(queue, MANY)
+        got = await async_client.take(queue, MANY)
         if got:
-            await self._move(asker, queue, goal, got)
+            await self._move(async_client, queue, goal, got)
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(RENEW_S / 2):
                 await wake.wait()
 
-    async def _move(self, asker: Asker, queue: Queue, goal: Queue, got: list[Delivery]) -> None:
+    async def _move(self, async_client: AsyncClient, queue: Queue, goal: Queue, got: list[Delivery]) -> None:
         """Raises StoreError, when it has given back what was not moved."""
-        fitting = await _without_too_large(asker, got, self._max_payload)
+        fitting = await _without_too_large(async_client, got, self._max_payload)
         payloads = [records.decode(record).body for d in fitting for record in d.records()]
         if not payloads:
             return
@@ -128,10 +128,10 @@ class Outbox:
         encoded = [records.encode(payload) for payload in payloads]
         try:
             if queue.domain == goal.domain:
-                parts = [Part(queue, leased, [], ""), Part(goal, [], encoded, BEGUN)]
+                parts = [CommitPart(queue, leased, [], ""), CommitPart(goal, [], encoded, BEGUN)]
                 await self.commit(parts, payloads)
             else:
-                await self._copy(asker, goal, encoded, leased)
+                await self._copy(async_client, goal, encoded, leased)
                 self._outgoing.look()
         except StoreError:
             self._outgoing.mistrust()
@@ -140,7 +140,7 @@ class Outbox:
             raise
         self._counts.now[COUNTED] += len(payloads)
 
-    async def commit(self, parts: list[Part], payloads: list[bytes]) -> None:
+    async def commit(self, parts: list[CommitPart], payloads: list[bytes]) -> None:
         """The call that does it takes them out again for the successor, too.
 
         If nobody can say whether it was done it is asked for again: it may be done now, behind what came meanwhile.
@@ -156,24 +156,26 @@ class Outbox:
                 self._outgoing.are_safe(parcels)
                 return
 
-    async def _try_to_commit(self, identifier: str, parts: list[Part], count: int) -> None:
+    async def _try_to_commit(self, identifier: str, parts: list[CommitPart], count: int) -> None:
         answer: Answer[None] = Answer()
         pipe = self._service.pipe(parts[0].queue)
         pipe.idempotent.commit(self._outgoing.putting, identifier, parts, answer.take, KEEP_MS)
         self._outgoing.expect(count)
         await answer
 
-    async def _copy(self, asker: Asker, goal: Queue, encoded: list[bytes], leased: list[Delivery]) -> None:
+    async def _copy(
+        self, async_client: AsyncClient, goal: Queue, encoded: list[bytes], leased: list[Delivery]
+    ) -> None:
         """The outbox is in another domain: at least once."""
-        keeper = Asker(self._service.pipe(goal), client=KEEPER, begins_traces=False)
+        keeper = AsyncClient(self._service.pipe(goal), client=KEEPER, begins_traces=False)
         refused = await keeper.publish(goal, encoded, BEGUN)
         if refused:
             raise refused[0][1]
         if leased:
-            await asker.settle(leased)
+            await async_client.settle(leased)
 
 
-async def _without_too_large(asker: Asker, got: list[Delivery], most: int) -> list[Delivery]:
+async def _without_too_large(async_client: AsyncClient, got: list[Delivery], most: int) -> list[Delivery]:
     """What is too large becomes a dead letter; the rest, cut at it."""
     fitting: list[Delivery] = []
     for delivery in got:
@@ -190,6 +192,6 @@ async def _without_too_large(asker: Asker, got: list[Delivery], most: int) -> li
                 fitting.append(head)
             if not large.settled:
                 error = f"{sizes[bad]} octets, a USER has at most {most} (edges.ring.node.max_payload)"
-                await asker.reject([large], TOO_LARGE, error)
+                await async_client.reject([large], TOO_LARGE, error)
             rest = tail if tail.count else None
     return fitting

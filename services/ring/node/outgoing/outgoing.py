@@ -19,7 +19,7 @@ from services.ring.node.outgoing.passage import Parcel
 from services.ring.node.outgoing.settling import Settling
 from services.ring.node.outgoing.underway import Underway
 from services.ring.service import RingService
-from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source, StoreError
 from services.store.model import KEEPER
 
 BEGUN = "ring begun"  # origin in the store of what this node put on the ring
@@ -237,7 +237,7 @@ class Outgoing:
             parcel.stands(delivery, index, len(record) - 4)
             if len(payload) > MAX_USER:  # nobody of ours put it in
                 self._service.pipe(delivery.queue).messages.reject(
-                    Source(OURSELVES), merged([parcel]), TOO_LARGE
+                    Source(INTERNAL_CLIENT), merged([parcel]), TOO_LARGE
                 )
                 continue
             parcel.is_put_on = parcel.place in self._begun

@@ -82,7 +82,7 @@ class Ownership:
         if self._queue is not None and self._mine is not None:
             fence, self._mine = self._mine[0], None
             with contextlib.suppress(StoreError):
-                domain = self._service.store.domain(self._queue.domain)
+                domain = self._service.store.open_domain(self._queue.domain)
                 await domain.claims.disown(self._queue, self.owner, fence)
 
     async def _keep(self) -> None:
@@ -108,7 +108,7 @@ class Ownership:
             self._let_go()
             queue = self._queue = await self._find_or_make()
             self._storing.use(queue)
-        domain = self._service.store.domain(queue.domain)
+        domain = self._service.store.open_domain(queue.domain)
         await domain.pipe.ready()
         session = domain.pipe.session
         try:
@@ -134,7 +134,7 @@ class Ownership:
     async def _begin(self, queue: Queue, fence: int, session: str) -> None:
         """What a former life, this process's or another's, had leased comes first, in its old order."""
         self._let_go()
-        back = await self._service.store.domain(queue.domain).claims.reclaim(queue, fence)
+        back = await self._service.store.open_domain(queue.domain).claims.reclaim(queue, fence)
         if back is None:
             return
         self._mine, self._anothers_since = (fence, session), None

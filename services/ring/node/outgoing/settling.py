@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from services.ring.node.outgoing.parcels import Stored, merged
 from services.ring.service import RingService
-from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source, StoreError
 from services.store.model import LeaseLost, QueueUnknown
 
 WAIT_S = 0.01  # for a call to go with
@@ -23,7 +23,7 @@ class Settling:
         self._loop = asyncio.get_running_loop()
         self._queue: Queue | None = None
         self._life = 0  # of the leases
-        self._source = Source(OURSELVES)
+        self._source = Source(INTERNAL_CLIENT)
         self._answered: list[Stored] = []
         self._timer: asyncio.TimerHandle | None = None
 

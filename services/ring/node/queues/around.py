@@ -32,7 +32,7 @@ from services.ring.words import (
     too_large_to_carry,
 )
 from services.store.model import hop_of_request
-from services.store.tracing import Hops, readable
+from services.store.tracing import TracePropagation, readable
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class RingAsker:
         counted: Counts,
         timeout_s: float = 30.0,
         on_fault: Callable[[], None] = lambda: None,
-        hops: Hops | None = None,
+        hops: TracePropagation | None = None,
         max_message: int = MAX_RING_MESSAGE,
     ) -> None:
         """on_fault: called for each fault of ours, to count it. hops: where requests are traced.
@@ -225,7 +225,7 @@ class RingAsker:
         return Brought(reply.message, settle)
 
 
-def _traced(hops: Hops, operation: Operation, queue: bytes, request: bytes, told: Told) -> Told:
+def _traced(hops: TracePropagation, operation: Operation, queue: bytes, request: bytes, told: Told) -> Told:
     """The same, told to the trace as well, if it is one."""
     doing, name = operation.name.lower(), readable(queue.decode("utf-8", "surrogateescape"))
     ended = hops.asked(doing, name, hop_of_request(request))

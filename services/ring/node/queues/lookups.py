@@ -67,7 +67,7 @@ class Lookups:
         if is_internal(text):
             self._loop.call_soon(found, None)
             return
-        self._service.errands.look(
+        self._service.background.run_read(
             self._service.store.catalogue.find(text), partial(self._answered, name, found, until)
         )
 

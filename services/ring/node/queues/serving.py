@@ -15,7 +15,7 @@ from services.ring.node.queues.destroying import destroy
 from services.ring.node.queues.leases import Leases
 from services.ring.service import RingService
 from services.ring.words import EMPTY, EXPIRED, REFUSED, too_large_to_carry, words_for
-from services.store import OURSELVES, Delivery, Outcome, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Outcome, Queue, Source, StoreError
 from services.store.model import (
     AccessDenied,
     MessageTooLarge,
@@ -111,7 +111,7 @@ class Serving:
             pipe.messages.publish(self._source, queue, [record], origin, pushed)
             return
 
-        hops = self._service.store.hops
+        hops = self._service.store.trace_propagation
         if hops is not None:
             record = hops.arrived(queue, record, hop_of_request(frame.request_id))
 
@@ -151,7 +151,9 @@ class Serving:
         if delivery.settled:
             return reply
         delivery.drop_bodies()
-        settle = partial(self._service.pipe(delivery.queue).messages.settle, Source(OURSELVES), [delivery])
+        settle = partial(
+            self._service.pipe(delivery.queue).messages.settle, Source(INTERNAL_CLIENT), [delivery]
+        )
         give_back = partial(self._service.give_back, [delivery], failed=False)
         return Reply(reply.frame, settle, give_back)
 
@@ -178,7 +180,7 @@ class Serving:
             else:
                 told(Reply(error(frame, answer) if answer else ok(frame)))
 
-        self._service.errands.ask(destroy(self._service.store, frame), destroyed)
+        self._service.background.run(destroy(self._service.store, frame), destroyed)
 
 
 def ok(request: Frame, message: bytes = b"") -> Frame:

@@ -13,7 +13,7 @@ from services.rqp.cast.machines.machines import PROTOCOL
 from services.rqp.cast.receiving.lanes import Lanes
 from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
-from services.store import OURSELVES, Client, Pipe, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Client, Pipe, Queue, Source, StoreError
 from services.store.model import (
     BatchDiffers,
     Outcome,
@@ -167,7 +167,7 @@ class Inserter:
         """A certain one: its id is remembered in the same step as its insertion (5.4)."""
         identifier = "cast " + identity(insert.agent, insert.id).hex()
         once = TransactionId(identifier, self._keep_ms, fingerprint(key, insert.record[4:]).hex())
-        hops, record = self._service.store.hops, insert.record
+        hops, record = self._service.store.trace_propagation, insert.record
         if hops is not None:
             record = hops.arrived(queue, record, hop_of(insert.agent, insert.id))
         outcome: Outcome = await answered(
@@ -204,7 +204,7 @@ class Inserter:
         pipe, record = self._service.pipe(queue), encode_record(buried.data)
         await answered(
             lambda done: pipe.messages.bury(
-                Source(OURSELVES), queue, record, _origin(agent), buried.reason, buried.detail, done
+                Source(INTERNAL_CLIENT), queue, record, _origin(agent), buried.reason, buried.detail, done
             )
         )
 

@@ -27,7 +27,7 @@ from services.rqp.cast.sending.line import Line
 from services.rqp.cast.sending.stock import Ids, Message, Stock
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
-from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source, StoreError
 from services.store.model import LeaseLost, now
 from services.store.pipeline import answered
 from services.store.tracing import Leaving
@@ -63,7 +63,7 @@ class CastSending:
         self._key = remote.number
         self._peers = tuple(remote.peers)
         self._pipe = shared.service.pipe(queue)
-        self._source = Source(OURSELVES)
+        self._source = Source(INTERNAL_CLIENT)
         self._ports = shared.means.settings.sender_ports
         self._machine = Sender(self._key, shared.means.settings.sender())
         self._stock = Stock(shared.service, queue, shared.ids, shared.means.asker.address)
@@ -120,7 +120,7 @@ class CastSending:
 
     def _leaving(self, message: Message) -> Leaving | None:
         """None: nothing of it is traced. An uncertain message has no id by which its receiver could go on."""
-        hops, note = self._shared.service.store.hops, message.note
+        hops, note = self._shared.service.store.trace_propagation, message.note
         if hops is None:
             return None
         return hops.leaving(message.delivery, None if note is None else hop_of(note.address, note.id))

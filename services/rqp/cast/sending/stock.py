@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from protos.rqp_cast import ZERO_ID, Kept, Outgoing, Quality, encode_record
 from services.rqp.cast.notes import Note
 from services.rqp.service import RqpService
-from services.store import OURSELVES, Delivery, Queue, Source, Store, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source, Store, StoreError
 from services.store.model import now, records
 from services.store.pipeline import answered
 from services.store.processes import POLL_S
@@ -70,7 +70,7 @@ class Stock:
         self.on_empty: Callable[[], None] = lambda: None  # there is nothing to send
         self._queue = queue
         self._pipe = service.pipe(queue)
-        self._source = Source(OURSELVES)
+        self._source = Source(INTERNAL_CLIENT)
         self._clock = self._pipe.clock
         self._max_backoff_s = service.settings.cast.max_backoff_s
         self._ids = ids

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from itertools import compress
 
 from services.store.deadletters.searching import SEARCH_S, try_on
-from services.store.model.client import OURSELVES
+from services.store.model.client import INTERNAL_CLIENT
 from services.store.model.dead_letter import (
     MAX_PART,
     OWN_REASONS,
     DeadLetter,
     Filter,
-    age_of,
     is_id,
     is_last_id,
+    parse_id,
 )
 from services.store.model.errors import (
     REFUSAL_LABELS,
@@ -41,7 +41,7 @@ NONE = "0-0"  # behind no dead letter
 
 
 @dataclass(frozen=True, slots=True)
-class Redriven:
+class RedriveResult:
     """What one page of a redrive did."""
 
     moved: int
@@ -50,7 +50,7 @@ class Redriven:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ScanStep:
     """What one step of a look found."""
 
     letters: list[DeadLetter]
@@ -76,7 +76,7 @@ class DeadLetters:
         """How many have later ids."""
         number, is_last = 0, False
         while not is_last:
-            looked = await self.look(place, Filter(), 0, octets=0)
+            looked = await self.scan(place, Filter(), 0, octets=0)
             number += len(looked.letters)
             place, is_last = looked.last or place, looked.is_last
         return number
@@ -84,10 +84,10 @@ class DeadLetters:
     async def find(self, identifier: str) -> DeadLetter | None:
         if not is_id(identifier):
             return None
-        looked = await self._look(identifier, identifier, Filter(), 0, 1, WHOLE)
+        looked = await self._scan(identifier, identifier, Filter(), 0, 1, WHOLE)
         return looked.letters[0] if looked.letters else None
 
-    async def look(
+    async def scan(
         self,
         after: str,
         wanted: Filter,
@@ -95,7 +95,7 @@ class DeadLetters:
         count: int = PAGE,
         octets: int = WHOLE,
         search_s: float = SEARCH_S,
-    ) -> Looked:
+    ) -> ScanStep:
         """One step from this id on ('' = from the first): at most so many of those that are meant, the oldest first.
 
         With a filter it looks at LOOK letters at most, fewer if they are large, and may find none though there are more
@@ -105,9 +105,9 @@ class DeadLetters:
         if after and not is_id(after):
             raise ValueError(f"{after!r} is no id of a dead letter")
         if after and is_last_id(after):
-            return Looked([], "", True)
+            return ScanStep([], "", True)
         octets = octets if wanted.body is None else WHOLE
-        return await self._look(
+        return await self._scan(
             f"({after}" if after else "-", wanted.until or "+", wanted, now_ms, count, octets, search_s
         )
 
@@ -168,17 +168,17 @@ class DeadLetters:
     async def _all(self, wanted: Filter, now_ms: int, octets: int) -> AsyncIterator[list[DeadLetter]]:
         after, is_last = "", False
         while not is_last:
-            looked = await self.look(after, wanted, now_ms, octets=octets)
+            looked = await self.scan(after, wanted, now_ms, octets=octets)
             yield looked.letters
             after, is_last = looked.last or after, looked.is_last
 
     async def _named(self, wanted: Filter, now_ms: int, octets: int) -> AsyncIterator[list[DeadLetter]]:
         """Those with these ids, if they are there, and nobody else's bodies."""
         octets = octets if wanted.body is None else WHOLE
-        for each in sorted(filter(is_id, set(wanted.ids)), key=age_of):
-            yield (await self._look(each, each, wanted, now_ms, 1, octets)).letters
+        for each in sorted(filter(is_id, set(wanted.ids)), key=parse_id):
+            yield (await self._scan(each, each, wanted, now_ms, 1, octets)).letters
 
-    async def _look(
+    async def _scan(
         self,
         start: str,
         end: str,
@@ -187,7 +187,7 @@ class DeadLetters:
         count: int,
         octets: int,
         search_s: float = SEARCH_S,
-    ) -> Looked:
+    ) -> ScanStep:
         is_all = wanted == Filter(until=wanted.until)
         bounds = (start, end, count, octets, PAGE if is_all else LOOK)
         told = await self._domain.link.function("dead", self._looked_in, *bounds, *wanted.arguments(now_ms))
@@ -199,9 +199,9 @@ class DeadLetters:
                 more, last = True, found[len(fits) - 1][0]
             found = list(compress(found, fits))
         letters = [_read(*each) for each in found]
-        return Looked([each for each in letters if wanted.matches(each, now_ms)], last.decode(), not more)
+        return ScanStep([each for each in letters if wanted.matches(each, now_ms)], last.decode(), not more)
 
-    async def redrive(self, ids: list[str], target: Queue | None = None, run: str = "") -> Redriven:
+    async def redrive(self, ids: list[str], target: Queue | None = None, run: str = "") -> RedriveResult:
         """Moves up to PAGE dead letters back to the end of their queue, or of `target`, each in one step.
 
         In the order of `ids`, and as many as have some 4 MiB: whoever wants all asks again with what is left.
@@ -224,12 +224,12 @@ class DeadLetters:
         moved, missing, reason, *told = reply
         if self._recorder is not None:
             redrive_spans.tell(self._recorder, goal, told, start_ns)
-        return Redriven(moved, missing, _stopped(reason, goal) if reason else None)
+        return RedriveResult(moved, missing, _stopped(reason, goal) if reason else None)
 
     def check_target(self, target: Queue) -> None:
         """Raises DomainMismatch for one in another domain, AccessDenied for another queue that is internal."""
         if target.qid != self._queue.qid:
-            target.admit(OURSELVES)
+            target.admit(INTERNAL_CLIENT)
         if target.domain != self._queue.domain:
             raise DomainMismatch(
                 f"queue {target.name!r} is in another domain: dead letters cannot move there in one step"

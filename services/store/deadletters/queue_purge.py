@@ -11,7 +11,7 @@ from services.store.pipeline.domain import Domain
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PurgePreview:
     """What an emptying would mean now."""
 
     until: str  # the last message's place, as the store names it; what comes later stands behind it
@@ -19,7 +19,7 @@ class Ready:
     in_flight: int  # that are given out, and would stay
 
 
-async def ready(domain: Domain, queue: Queue) -> Ready:
+async def preview_purge(domain: Domain, queue: Queue) -> PurgePreview:
     """Return what an emptying would remove.
 
     Raises NameReserved for the queue of a ring node that runs, QueueUnknown and any other StoreError.
@@ -29,11 +29,11 @@ async def ready(domain: Domain, queue: Queue) -> Ready:
     if reply == b"GONE":
         raise QueueUnknown
     until, messages, in_flight = reply
-    return Ready(until.decode(), messages, in_flight)
+    return PurgePreview(until.decode(), messages, in_flight)
 
 
 @dataclass(frozen=True, slots=True)
-class Emptied:
+class PurgeProgress:
     """What a run has removed until now."""
 
     messages: int
@@ -41,7 +41,7 @@ class Emptied:
     is_done: bool  # nothing that it means is ready any more
 
 
-class Emptying:
+class QueuePurge:
     """One run. It means what was in the queue when it was counted, or is as it begins: what is put in later, or goes to
     the end, stays.
 
@@ -52,21 +52,21 @@ class Emptying:
     """
 
     def __init__(self, domain: Domain, queue: Queue, run: str, until: str = "") -> None:
-        """run: of this one alone; who names one again goes on with it. until: as `ready` told it; '' = all there is."""
+        """Remember the run; one named again goes on. until: from `preview_purge`, or "" for everything there is."""
         self._domain = domain
         self._queue = queue
         self._run = domain.keys.emptied(run)
         self._until = until
 
-    async def step(self) -> Emptied:
-        """Some more, 1,000 messages at most; may be asked again. Raises as `ready` does."""
+    async def step(self) -> PurgeProgress:
+        """Some more, 1,000 messages at most; may be asked again. Raises as `preview_purge` does."""
         await self._domain.claims.check_unserved(self._queue)
         reply = await self._domain.function("empty", [*self._queue.keys, self._run], self._until)
         if reply == b"GONE":
             raise QueueUnknown
         messages, octets, more, until = reply
         self._until = until.decode()
-        return Emptied(messages, octets, not more)
+        return PurgeProgress(messages, octets, not more)
 
     async def removed(self) -> int:
         """How many messages until now; 0 of one that is not known. Raises StoreError."""
@@ -76,7 +76,7 @@ class Emptying:
         """Nobody will ask any more. Raises StoreError."""
         await self._domain.link.call("DEL", self._run)
 
-    async def steps(self) -> AsyncIterator[Emptied]:
+    async def steps(self) -> AsyncIterator[PurgeProgress]:
         """Until it is done. Raises StoreError."""
         done = False
         while not done:
