@@ -150,10 +150,10 @@ class ChanceWorld:
     def give_back(self, deliveries: list[Delivery], **_: Any) -> None:
         pass
 
-    def ask(self, work: Any, done: Callable[[Any], None]) -> None:
+    def run(self, work: Any, done: Callable[[Any], None]) -> None:
         self.aside.append((done, work))
 
-    def look(self, work: Any, done: Callable[[Any], None]) -> None:
+    def run_read(self, work: Any, done: Callable[[Any], None]) -> None:
         self.aside.append((done, work))
 
     # chance

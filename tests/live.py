@@ -13,7 +13,7 @@ from services.kit.edge import Edge, EdgeContext, EdgeSettings, Page, RunningEdge
 from services.kit.metrics.metrics import Metrics
 from services.kit.net.budget import Budget
 from services.kit.net.connection import Connection
-from services.kit.net.connection_inspector import Census
+from services.kit.net.connection_inspector import ConnectionInspector
 from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.listener import Listener, ListenerSettings
 from services.kit.session.session import SessionFactory
@@ -116,7 +116,7 @@ class Live(Generic[SettingsT]):
                 f"{context.get('message')}: {context.get('exception')!r}"
             )
         )
-        observer, census = self.metrics.count_store_event, Census(lambda: self._ends)
+        observer, census = self.metrics.store_observer, ConnectionInspector(lambda: self._ends)
         observer.topics |= census.topics
         observer.about = census.about
         observer.recorder = self.recorder

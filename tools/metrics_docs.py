@@ -72,7 +72,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     labels = ", ".join(row.labels) or "-"
     kind = Kind(one.kind).value
     meaning = one.text.rstrip(".") + (f"; {one.more}" if one.more else "")
-    return f"`{one.name}`", kind, one.told_unit or "-", labels, one.told_series, row.who, meaning
+    return f"`{one.name}`", kind, one.unit_name or "-", labels, one.series_count, row.who, meaning
 
 
 def _cell(text: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from services.kit.startup import importing, prepare
-from services.kit.startup_sigterm import end_at_once, ending_signals
+from services.kit.startup import paused_gc, prepare_streams
+from services.kit.startup_sigterm import exit_on_signals, stop_signals
 
 EXIT_FAILED = 1
 EXIT_UNUSABLE = 2
@@ -14,14 +14,14 @@ EXIT_UNUSABLE = 2
 
 def main(words: list[str]) -> int:
     if "uninstall" not in words:  # that goes on, and ends by itself: what it leaves undone would hang
-        end_at_once(0, ending_signals())
-    prepare()
+        exit_on_signals(0, stop_signals())
+    prepare_streams()
     return _run(words)
 
 
 def _run(words: list[str]) -> int:
     """Its imports take most of a second, on a machine that is busy several."""
-    with importing():
+    with paused_gc():
         import asyncio
 
         from penstock_operator import uninstall

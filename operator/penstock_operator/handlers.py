@@ -28,7 +28,7 @@ from penstock_operator.documents.crds import GROUP, VERSION
 from penstock_operator.documents.declared import FINALIZER, is_removed_with_its_resource
 from penstock_operator.peers.discovery import DISCOVER
 from penstock_operator.releasing import OURS
-from services.kit.startup_sigterm import ending_signals
+from services.kit.startup_sigterm import stop_signals
 from services.outside.document import BadDocument, read_yaml
 from services.store import StoreError
 
@@ -241,5 +241,5 @@ async def watch(control: Control, namespaces: Collection[str], stop: asyncio.Eve
 
 def stop_by_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
-    for number in ending_signals():
+    for number in stop_signals():
         loop.add_signal_handler(number, stop.set)

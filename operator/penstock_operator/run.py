@@ -17,7 +17,7 @@ from penstock_operator.releasing import leave
 from penstock_operator.settings import OperatorSettings, store_url, tracing_settings
 from penstock_operator.sweep import Sweep
 from services.kit.config import HealthSettings
-from services.kit.process import Answers, HealthServer
+from services.kit.process import HealthServer, HealthSources
 from services.kit.readiness import Readiness
 from services.kit.tracing import tracing
 from services.store import Store
@@ -140,7 +140,7 @@ async def _serve_health(
 
     health = HealthServer(
         HealthSettings(host=settings.health_host, port=settings.health_port),
-        Answers(control.metrics.render, readiness, sweep.stuck, freshen),
+        HealthSources(control.metrics.render, readiness, sweep.stuck, freshen),
     )
     await health.start()
     cleanup.push_async_callback(health.close)

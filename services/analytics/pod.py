@@ -15,8 +15,8 @@ from pathlib import Path
 
 from services.analytics.ending import TERMINATED
 from services.analytics.nameless import name_user
-from services.kit.startup import prepare
-from services.kit.startup_sigterm import end_at_once
+from services.kit.startup import prepare_streams
+from services.kit.startup_sigterm import exit_on_signals
 
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 OPTION = "SPARK_JAVA_OPT_"  # and a number from 0 on
@@ -78,8 +78,8 @@ def main(words: list[str]) -> None:
         except KeyError as missing:
             sys.exit(f"penstock: {words[0]}: Spark starts it, and says {missing.args[0]} in the environment")
         os.execvp(command[0], command)  # Java handles SIGTERM itself
-    end_at_once(TERMINATED)  # until there is a run that can be given up
-    prepare()
+    exit_on_signals(TERMINATED)  # until there is a run that can be given up
+    prepare_streams()
     from services.analytics.__main__ import analytics
 
     analytics(words)

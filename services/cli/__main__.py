@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from services.kit.startup import importing, prepare
-from services.kit.startup_sigterm import end_at_once, ending_signals
+from services.kit.startup import paused_gc, prepare_streams
+from services.kit.startup_sigterm import exit_on_signals, stop_signals
 
 SERVING = ("serve", "up", "sysv", "console")  # to end is what they are asked for, and no failure
 TERMINATED = 143  # as in `exits`, which brings the store along
@@ -15,11 +15,11 @@ def main() -> None:
     """The entry point: ends the process with one of `Exit`."""
     is_service = bool(sys.argv[1:2]) and sys.argv[1] in SERVING
     if not is_service:
-        end_at_once(TERMINATED)
+        exit_on_signals(TERMINATED)
     else:
-        end_at_once(0, ending_signals())
-    prepare(is_service=is_service)
-    with importing():
+        exit_on_signals(0, stop_signals())
+    prepare_streams(is_service=is_service)
+    with paused_gc():
         from services.cli.main import main as commands
 
     commands()

@@ -12,7 +12,7 @@ import click
 
 from services.cli.terminal.exits import Exit
 from services.cli.terminal.failures import DEBUG, complain, failure_for, finish_output
-from services.kit.startup import importing
+from services.kit.startup import paused_gc
 
 # A command is the attribute of its own name. Only the one that runs is imported, so that it starts sooner.
 MODULES = {
@@ -45,7 +45,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in MODULES:
             return None
-        with importing():
+        with paused_gc():
             command: click.Command = getattr(importlib.import_module(MODULES[cmd_name]), cmd_name)
         return command
 

@@ -30,7 +30,7 @@ from services.kit import logs
 from services.kit.config import GlobalSettings
 from services.kit.edge import Edge, EdgeContext, EdgeSettings
 from services.kit.metrics import LogLosses, QueueStates, ReportMetrics, StoreMemory
-from services.kit.net import AddressInUse, ListenerSettings, TlsKeeper, listening
+from services.kit.net import AddressInUse, ListenerSettings, ReloadableTlsContext, open_listening
 from services.kit.process import EdgeProcess, run_process
 from services.kit.readiness import Readiness
 from services.kit.session import Peer
@@ -85,7 +85,7 @@ class Running:
         """Raises SettingsError for files and addresses that cannot be used."""
         settings = context.settings.console
         store = settings.store.store(
-            context.store_url, NAME, settings.request_timeout_s, context.metrics.count_store_event
+            context.store_url, NAME, settings.request_timeout_s, context.metrics.store_observer
         )
         self._settings = settings
         self._may_move, self._as_json = context.settings.may_move, context.settings.as_json
@@ -112,7 +112,7 @@ class Running:
         self._metrics = context.metrics
         self._filter = PeersFaults(context.metrics.count_refusal)
         logging.getLogger(SERVER_LOG).addFilter(self._filter)
-        self._tls = TlsKeeper.of_server(settings.tls, "console.tls") if settings.tls is not None else None
+        self._tls = None if settings.tls is None else ReloadableTlsContext(settings.tls, "console.tls")
         self._catalogue_fault: str | None = "the store was not asked yet"
         told = everything.metrics
         self._states = QueueStates(told.max_queues if told.queues else 0)
@@ -143,12 +143,12 @@ class Running:
         self.console.live.start()
         looks = poll_store(
             partial(read_store_stats, self._store.registry, self._store.listing),
-            self._states.tell,
+            self._states.update,
             POLL_INTERVAL_S,
         )
-        losses = poll_store(partial(copies_lost, self._store.domains), self._losses.tell, POLL_INTERVAL_S)
-        memory = poll_store(partial(memory_of, self._store.connector), self._memory.tell, POLL_INTERVAL_S)
-        reads = keep_reading(self._store.registry, self._report.tell, POLL_INTERVAL_S)
+        losses = poll_store(partial(copies_lost, self._store.domains), self._losses.update, POLL_INTERVAL_S)
+        memory = poll_store(partial(memory_of, self._store.connector), self._memory.update, POLL_INTERVAL_S)
+        reads = keep_reading(self._store.registry, self._report.update, POLL_INTERVAL_S)
         self._tasks = [
             asyncio.create_task(self._ask_store(), name="console readiness"),
             asyncio.create_task(looks, name="console queue states"),
@@ -171,11 +171,11 @@ class Running:
         """Raises SettingsError."""
         settings = self._settings
         try:
-            return listening(settings.host, settings.port, SETTING)
+            return open_listening(settings.host, settings.port, SETTING)
         except AddressInUse:
             if not self._may_move:
                 raise
-            return listening(settings.host, 0, SETTING)
+            return open_listening(settings.host, 0, SETTING)
 
     async def _ask_store(self) -> None:
         while True:
@@ -205,7 +205,7 @@ class Running:
         await self._store.close()
 
 
-def _following(keeper: TlsKeeper) -> ssl.SSLContext:
+def _following(keeper: ReloadableTlsContext) -> ssl.SSLContext:
     """A context whose connections see renewed certificates: aiohttp keeps the one that it was given."""
     first = keeper.context
 

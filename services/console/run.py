@@ -9,20 +9,20 @@ from pathlib import Path
 from services.console.process import run
 from services.console.settings import ConsoleSettings
 from services.kit.config import SettingsError, load, read_flags
-from services.kit.startup import prepare
-from services.kit.workers import complain
+from services.kit.startup import prepare_streams
+from services.kit.workers import print_settings_error
 
 SECTION = "console"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    prepare()
+    prepare_streams()
     parser = argparse.ArgumentParser(description="Serve the console and its HTTP API.")
     parser.add_argument("--config", type=Path, help="settings file; default: penstock.yaml, if there is one")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.FIELD=VALUE")
     told = parser.parse_args(arguments)
     try:
         settings = load(told.config, read_flags(told.set))
-        return run(settings, settings.part(ConsoleSettings, SECTION, {}))
+        return run(settings, settings.section(ConsoleSettings, SECTION, {}))
     except SettingsError as error:
-        return complain(error)
+        return print_settings_error(error)

@@ -1,4 +1,4 @@
-"""What an edge package shows to the rest: one `EDGE` in its module `edge`, found by looking, listed nowhere."""
+"""Define what an edge package provides, and discover all edges: each is the `EDGE` of a module `edge`."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.listener import Listener, ListenerSettings
 from services.kit.readiness import Readiness
 from services.kit.session.session import SessionFactory
-from services.kit.startup import importing
+from services.kit.startup import paused_gc
 
-OFF = (None, False, "off", "null", "")  # as a file or an environment variable may say it
+OFF = (None, False, "off", "null", "")  # how a file or an environment variable switches a listener off
 
 
 class EdgeSettings(BaseModel):
-    """The base of every edge's own settings: what stands under `edges.<name>` in the file."""
+    """Base class of an edge's settings: the section `edges.<name>` of the file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     listeners: dict[str, ListenerSettings]
-    workers: int = Field(default=1, ge=1, le=256, description="processes that share the listeners' ports")
+    workers: int = Field(
+        default=1, ge=1, le=256, description="number of processes that share the listeners' ports"
+    )
 
     @field_validator("listeners", mode="before")
     @classmethod
     def _switched_on(cls, listeners: Any) -> Any:
-        """A listener that stands among the defaults can be switched off: `reference: off`."""
+        """Drop listeners that are switched off, as by `reference: off`."""
         if not isinstance(listeners, dict):
             return listeners
         return {name: settings for name, settings in listeners.items() if settings not in OFF}
@@ -43,48 +45,47 @@ class EdgeSettings(BaseModel):
 SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
 Listen = Callable[[str, ListenerSettings, SessionFactory], Listener]
 Dial = Callable[[str, DialSettings], Dialler]
-Page = Callable[[], Mapping[str, Any]]  # what stands there, as JSON
+Page = Callable[[], Mapping[str, Any]]  # returns the page, as JSON
 AddPage = Callable[[str, Page], None]
 AddTopic = Callable[[str, Topic], None]
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeContext(Generic[SettingsT]):
-    """What the kit gives an edge when it starts."""
+    """What the kit provides to an edge that starts."""
 
     name: str
     settings: SettingsT
-    store_url: str  # with its password: never log it
+    store_url: str  # includes the password: never log it
     metrics: Metrics
-    listen: Listen  # makes a listener; the kit starts it once the edge has started
-    dial: Dial  # makes a dialler for connections to others; the name is its label in metrics, as a listener's is
-    page: AddPage  # beside /metrics and the others, as "/name"; a process that is one of several workers has none
-    answer: AddTopic  # what this edge can be asked through the store, beside `connections` and `close`
-    readiness: Readiness = field(
-        default_factory=Readiness
-    )  # of the process; the kit adds what the edge needs
+    listen: Listen  # makes a listener, which the kit starts once the edge has started
+    dial: Dial  # makes a dialler; its name is the label `listener` in metrics
+    add_page: AddPage  # adds a health page by its path, "/name"; not available with several workers
+    add_topic: AddTopic  # adds a topic of requests through the store, beside `connections` and `close`
+    # of the process; the kit adds the edge's own needs
+    readiness: Readiness = field(default_factory=Readiness)
 
 
 class RunningEdge(Protocol):
-    """What an edge gives back."""
+    """An edge that has started."""
 
     readiness: Readiness  # what the edge needs to serve requests
 
     async def stop_taking(self) -> None:
-        """The drain has begun: take nothing new from the store. Cancelled when the drain's time is over."""
+        """Take nothing new from the store. Called when the drain begins, cancelled when its time is over."""
 
     async def close(self) -> None:
-        """All sessions are over: give back what is held, let go of everything."""
+        """Return leased messages and release all resources. Called after all sessions have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge(Generic[SettingsT]):
-    """One protocol's edge."""
+    """The declaration of one protocol's edge."""
 
     name: str  # its key under `edges` in the settings, its label in metrics and logs
     settings: type[SettingsT]
     start: Callable[[EdgeContext[SettingsT]], Awaitable[RunningEdge]]
-    example: Callable[[SettingsT], list[str]]  # one line to try per listener, shown by `penstock up`
+    example: Callable[[SettingsT], list[str]]  # one command to try per listener, shown by `penstock up`
     flags: tuple[Flag, ...] = ()
 
     def known_names(self) -> list[str]:
@@ -93,9 +94,9 @@ class Edge(Generic[SettingsT]):
 
 
 def edges() -> dict[str, Edge[Any]]:
-    """Every edge there is: the `EDGE` of each `services.<package>.edge` that has one, by name."""
+    """Return all edges by name. Imports the module `edge` of every package of services."""
     found: dict[str, Edge[Any]] = {}
-    with importing():
+    with paused_gc():
         for package in pkgutil.iter_modules(services.__path__, "services."):
             module = f"{package.name}.edge"
             if not package.ispkg or find_spec(module) is None:

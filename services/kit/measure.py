@@ -55,13 +55,13 @@ class Measure:
         return [label.name for label in self.labels]
 
     @property
-    def told_unit(self) -> str:
+    def unit_name(self) -> str:
         """'' for a plain number."""
         last = self.name.removesuffix("_total").rpartition("_")[2]
         return self.unit or (last if last in UNITS else "")
 
     @property
-    def told_series(self) -> str:
+    def series_count(self) -> str:
         """How many series of one process it may be."""
         each = f"{len(self.buckets) + 3}" if self.kind is Kind.HISTOGRAM else ""
         return " x ".join(filter(None, (*(label.many for label in self.labels), each))) or "1"

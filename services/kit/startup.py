@@ -31,7 +31,7 @@ class _Messages(io.FileIO):
 
 
 @contextmanager
-def importing() -> Iterator[None]:
+def paused_gc() -> Iterator[None]:
     """Keep the garbage collector out of imports, whose objects mostly stay: it takes a sixth of their time."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -42,7 +42,7 @@ def importing() -> Iterator[None]:
             gc.enable()
 
 
-def prepare(*, is_service: bool = True) -> None:
+def prepare_streams(*, is_service: bool = True) -> None:
     """Open closed standard streams, escape what outputs cannot encode, name a user id that has no name.
 
     To be called once, before anything else is opened. A closed input is empty. What a service writes to a closed output

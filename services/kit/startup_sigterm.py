@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterable
 
 
-def ending_signals() -> tuple[signal.Signals, ...]:
+def stop_signals() -> tuple[signal.Signals, ...]:
     """Return the signals that ask a serving process to drain.
 
     Of a terminal these are Ctrl-C, Ctrl-\\, and SIGHUP when it goes; but `nohup` ignores that, and so do we then.
@@ -20,7 +20,7 @@ def ending_signals() -> tuple[signal.Signals, ...]:
     return asks if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*asks, signal.SIGHUP)
 
 
-def end_at_once(status: int, signals: Iterable[signal.Signals] = (signal.SIGTERM,)) -> None:
+def exit_on_signals(status: int, signals: Iterable[signal.Signals] = (signal.SIGTERM,)) -> None:
     """End the process with that status at these signals, from now on until something else handles them."""
     for number in signals:
         signal.signal(number, lambda *_: os._exit(status))

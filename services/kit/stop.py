@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from services.kit.startup_sigterm import ending_signals
+from services.kit.startup_sigterm import stop_signals
 
 HURRY = signal.SIGUSR1  # to a worker: end now
 
@@ -33,7 +33,7 @@ class Stop:
             loop.add_signal_handler(HURRY, self._now)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, HURRY, signal.SIGCHLD))
             return
-        for signum in ending_signals():
+        for signum in stop_signals():
             loop.add_signal_handler(signum, self.drain.set if signum == signal.SIGHUP else self._asked)
 
     def _asked(self) -> None:

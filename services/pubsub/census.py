@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from services.kit.metrics import Item
-from services.kit.net import number, of_peer
+from services.kit.net import count_argument, describe_peer
 from services.pubsub.subscriber import Subscriber, Subscription
 
 TOPIC = "subscriptions"
@@ -19,7 +19,7 @@ def subscriptions(subscribers: Iterable[Subscriber], args: Mapping[str, Any]) ->
 
     subscribers: those that there are now. They may go while this is read.
     """
-    skip, wanted = number(args, "skip"), args.get("connection")
+    skip, wanted = count_argument(args, "skip"), args.get("connection")
     return _told([each for each in subscribers if wanted in (None, each.wire.conn)], skip)
 
 
@@ -39,7 +39,7 @@ def _described(subscription: Subscription) -> Item:
     pattern = subscription.tag[:SHOWN] + (b"*" if subscription.is_prefix else b"")
     return {
         "connection": subscriber.wire.conn,
-        **of_peer(subscriber.wire.peer),
+        **describe_peer(subscriber.wire.peer),
         "id": _text(subscription.identifier[:SHOWN]),
         "pattern": _text(pattern),
         "octets": len(subscription.tag) + subscription.is_prefix,

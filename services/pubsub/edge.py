@@ -45,10 +45,10 @@ class RunningPubsub:
 async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
     settings = context.settings
     store = settings.store.store(
-        context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
+        context.store_url, context.name, settings.request_timeout_s, context.metrics.store_observer
     )
     service = PubsubService(settings, store, context.metrics)
-    context.answer(TOPIC, lambda args: subscriptions(service.subscribers, args))
+    context.add_topic(TOPIC, lambda args: subscriptions(service.subscribers, args))
     store.start_serving(LOG_DOMAIN)
     hub = LinkHub(service, context.metrics)
     for name, listener in settings.listeners.items():

@@ -54,9 +54,9 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
 
     def __init__(self, service: PubsubService, listener: TextListener, wire: Wire) -> None:
         self._service = service
-        talk = Conversation(wire)
+        conversation = Conversation(wire)
         parser = pubsub.Connection(service.settings.limits(listener))
-        super().__init__(talk, Inflow(talk, parser, self))
+        super().__init__(conversation, Inflow(conversation, parser, self))
         self._source = Source(service.store.client(wire.peer))
         self._origin = f"text {wire.peer.certificate or wire.peer.address}"
         self._is_leaving = False  # after a FIN its subscriptions end
@@ -67,10 +67,10 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
     @property
     def buffered(self) -> int:
         """Unfinished input, and what a client has us remember: patterns may be as long as lines, and held replies."""
-        return self._inflow.buffered + self._subscriber.octets + self._talk.held_bytes
+        return self._inflow.buffered + self._subscriber.octets + self._conversation.held_bytes
 
     def lost(self, reset: bool) -> None:
-        self._talk.gone = True
+        self._conversation.is_lost = True
         self._inflow.lost()
         self._service.gone(self._subscriber)  # if it has not ended in order
 
@@ -79,11 +79,11 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
     def _line(self, begun: bool) -> None:
         """Replies wait for the end of a line that goes in pieces (3.5)."""
         if begun:
-            self._talk.held = True
+            self._conversation.held = True
             return
-        self._talk.write_held()
+        self._conversation.write_held()
         self.end_if_done()  # now: nothing comes behind the last reply
-        self._talk.wire.soon(self._go_on)  # not now: who sends the line is still at work
+        self._conversation.wire.soon(self._go_on)  # not now: who sends the line is still at work
 
     def _go_on(self) -> None:
         self._inflow.proceed()
@@ -93,7 +93,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
 
     def handle(self, event: pubsub.Event) -> None:
         self._subscriber.crlf = event.eol == pubsub.CRLF
-        slot = self._talk.expect()
+        slot = self._conversation.expect()
         match event:
             case pubsub.Send():
                 self._send(slot, event)
@@ -113,34 +113,34 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
     def work(self, event: pubsub.Event) -> int:
         return 1 + event.count // RUN_PART if isinstance(event, pubsub.Send) else 1
 
-    def comes_alone(self, event: pubsub.Event) -> bool:
+    def is_exclusive(self, event: pubsub.Event) -> bool:
         """Nothing must: everything that asks the store goes through one ordered pipe."""
         return False
 
     def end_if_done(self) -> None:
         """Closes once everything owed has been answered."""
-        talk, inflow = self._talk, self._inflow
-        if talk.gone or inflow.pumping or talk.answers or self._subscriber.unfinished:
+        conversation, inflow = self._conversation, self._inflow
+        if conversation.is_lost or inflow.pumping or conversation.answers or self._subscriber.unfinished:
             return
-        if not (talk.closing or talk.drained or inflow.eof_parsed):
+        if not (conversation.closing or conversation.drained or inflow.eof_parsed):
             return
-        if not talk.closing and inflow.is_waiting():
+        if not conversation.closing and inflow.is_waiting():
             return
-        if inflow.eof_parsed and not talk.closing and self._subscriber.by_identifier:
+        if inflow.eof_parsed and not conversation.closing and self._subscriber.by_identifier:
             self._leave()
             return
         if inflow.violation is not None:
             violation, inflow.violation = inflow.violation, None
-            talk.wire.refuse(violation.reason, violation.detail)
-        talk.wire.close()
+            conversation.wire.refuse(violation.reason, violation.detail)
+        conversation.wire.close()
         self._service.gone(self._subscriber)  # whatever else would come is not even looked for
 
     # replies
 
     def _reply(self, slot: Slot, reply: bytes, operation: str, good: int, total: int) -> None:
-        talk = self._talk
-        self._service.tally.count(operation, good, total, talk.wire.loop_time() - slot.asked)
-        talk.fill(slot, reply)
+        conversation = self._conversation
+        self._service.tally.count(operation, good, total, conversation.wire.loop_time() - slot.asked)
+        conversation.fill(slot, reply)
 
     def _ok(self, slot: Slot, event: pubsub.Request) -> None:
         self._reply(slot, pubsub.encode_ok(event.eol), OPERATIONS[type(event)], 1, 1)
@@ -149,17 +149,17 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         self._reply(slot, pubsub.encode_error(text, event.eol), OPERATIONS[type(event)], 0, 1)
 
     def _refuse(self, slot: Slot, event: pubsub.Event, reason: Reason) -> None:
-        self._talk.wire.refuse(reason.label)
+        self._conversation.wire.refuse(reason.label)
         self._error(slot, event, reason)
 
     def _failed(self, slot: Slot, event: pubsub.Event, error: StoreError) -> None:
         """What cannot be learnt is not answered (3.1)."""
         if isinstance(error, OutcomeUnknown):
             if self._subscriber.unfinished:  # a line without its end must not look as if it were whole
-                self._talk.wire.abort()
-            self._talk.close_unanswered(error.reason, str(error))
+                self._conversation.wire.abort()
+            self._conversation.close_unanswered(error.reason, str(error))
             return
-        self._talk.wire.refuse(error.reason, str(error))
+        self._conversation.wire.refuse(error.reason, str(error))
         self._error(slot, event, explain(error))
 
     # SEND
@@ -179,7 +179,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
             self._failed(slot, event, outcome)
         else:
             for _, error in outcome:
-                self._talk.wire.refuse(error.reason, str(error))
+                self._conversation.wire.refuse(error.reason, str(error))
             why = dict(outcome)
             lines = [
                 pubsub.encode_error(explain(why[index]), eol) if index in why else pubsub.encode_ok(eol)
@@ -196,7 +196,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         if event.identifier in known:
             self._refuse(slot, event, Reason.IDENTIFIER_IN_USE)
         elif (most := self._room()) is not None:
-            self._talk.wire.refuse("too_many_subscriptions")
+            self._conversation.wire.refuse("too_many_subscriptions")
             self._error(slot, event, f"no more than {most} subscriptions here")
         else:
             pattern = event.pattern
@@ -224,7 +224,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
     ) -> None:
         """The moment of subscription is the end of the log as the store knew it after it was asked (3.2)."""
         known = self._subscriber.by_identifier
-        is_wanted = known.get(event.identifier) is subscription and not self._talk.gone
+        is_wanted = known.get(event.identifier) is subscription and not self._conversation.is_lost
         if isinstance(place, StoreError):
             if is_wanted:
                 self._forget(subscription)
@@ -251,11 +251,11 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         else:
             if self._subscriber.by_identifier.get(event.identifier) is subscription:
                 self._forget(subscription)
-                self._talk.wire.reschedule()  # it is not held any more
+                self._conversation.wire.reschedule()  # it is not held any more
                 if subscription.since is not None:
                     self._service.unsubscribed(subscription)
             self._ok(slot, event)
-        self._talk.wire.soon(self._inflow.free)  # not now: who delivers is still at work
+        self._conversation.wire.soon(self._inflow.free)  # not now: who delivers is still at work
 
     # the end of subscriptions
 
@@ -265,7 +265,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         """Deliver what the log holds by now to subscriptions, and nothing behind it. Then call `done` (3.2)."""
 
         def placed(place: str | StoreError) -> None:
-            if self._talk.gone:
+            if self._conversation.is_lost:
                 return
             if isinstance(place, StoreError):
                 done(place)
@@ -276,7 +276,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         self._service.log.head(self._source, placed)
 
     def _quit(self, slot: Slot, event: pubsub.Quit) -> None:
-        self._talk.closing = True
+        self._conversation.closing = True
         if self._subscriber.by_identifier:
             self._end_all(self._subscriber.by_identifier.values, partial(self._has_quit, slot, event))
         else:
@@ -296,5 +296,5 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
             self._end_all(self._subscriber.by_identifier.values, self._has_left)
 
     def _has_left(self, _: StoreError | None) -> None:
-        self._talk.closing = True
+        self._conversation.closing = True
         self.end_if_done()

@@ -38,7 +38,7 @@ class QueueConversation(Conversation):
 
         A client must not go on as if a message had been its own that others are given too (tmq.md 6.1).
         """
-        if error is None or self.gone or self.was_reset or isinstance(error, QueueUnknown):
+        if error is None or self.is_lost or self.was_reset or isinstance(error, QueueUnknown):
             return  # with its queue a message is gone for everybody
         self.wire.refuse(error.reason, str(error))
         self.closing = self.was_reset = True

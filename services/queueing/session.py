@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from services.kit.session import Ending, Inflow, InflowSession
+from services.kit.session import GracefulClose, Inflow, InflowSession
 from services.queueing.conversation import QueueConversation
 from services.queueing.service import QueueService
 from services.queueing.unsettled import Unsettled
 from services.store import Delivery
 
 EventT = TypeVar("EventT")
-TalkT = TypeVar("TalkT", bound=QueueConversation)
+ConversationT = TypeVar("ConversationT", bound=QueueConversation)
 
 
-class QueueSession(InflowSession[EventT, TalkT]):
+class QueueSession(InflowSession[EventT, ConversationT]):
     """The kit's `Session`. An edge's session adds what its requests mean (`Handler`)."""
 
     __slots__ = ("_ending", "_service", "_times", "_unsettled")
 
     def __init__(
         self,
-        talk: TalkT,
+        conversation: ConversationT,
         service: QueueService,
         inflow: Inflow[EventT],
         unsettled: Unsettled,
         eof_grace_s: float,
         request_timeout_s: float,
     ) -> None:
-        """eof_grace_s, request_timeout_s: as of `Ending`."""
-        super().__init__(talk, inflow)
+        """eof_grace_s, request_timeout_s: as of `GracefulClose`."""
+        super().__init__(conversation, inflow)
         self._service = service
         self._unsettled = unsettled
         self._times = eof_grace_s, request_timeout_s
-        self._ending: Ending | None = None
+        self._ending: GracefulClose | None = None
 
     @property
     def is_lingering(self) -> bool:
@@ -56,16 +56,18 @@ class QueueSession(InflowSession[EventT, TalkT]):
 
     def give_up(self, leased: list[Delivery]) -> None:
         """The connection has gone: what was leased for it goes back, and counts as failed unless we ended it."""
-        talk = self._talk
-        talk.gone = True
+        conversation = self._conversation
+        conversation.is_lost = True
         self._inflow.lost()
-        error = "" if talk.drained else "the connection was lost"
-        self._service.give_back(leased, failed=not talk.drained, error=error)
+        error = "" if conversation.drained else "the connection was lost"
+        self._service.give_back(leased, failed=not conversation.drained, error=error)
 
     def end_if_done(self) -> None:
-        talk = self._talk
-        if talk.gone or not (talk.closing or talk.drained or self._inflow.eof_parsed):
+        conversation = self._conversation
+        if conversation.is_lost or not (
+            conversation.closing or conversation.drained or self._inflow.eof_parsed
+        ):
             return
         if self._ending is None:
-            self._ending = Ending(talk, self._inflow, self._unsettled, *self._times)
+            self._ending = GracefulClose(conversation, self._inflow, self._unsettled, *self._times)
         self._ending.end_if_done()

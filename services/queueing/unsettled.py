@@ -13,11 +13,11 @@ from services.store.model import MAX_MESSAGES, Done, join_done
 class Unsettled:
     """What a connection was given and has not shown to have got; `deliveries` is empty most of the time."""
 
-    __slots__ = ("_brought", "_count", "_most", "_service", "_talk", "deliveries")
+    __slots__ = ("_brought", "_conversation", "_count", "_most", "_service", "deliveries")
 
-    def __init__(self, talk: QueueConversation, service: QueueService, most: int) -> None:
+    def __init__(self, conversation: QueueConversation, service: QueueService, most: int) -> None:
         """most: messages at a time."""
-        self._talk = talk
+        self._conversation = conversation
         self._service = service
         self._most = most
         self._count = 0  # messages
@@ -48,7 +48,7 @@ class Unsettled:
     def settle(self) -> None:
         """Settling is not part of the sequence of requests: it may go with any call, as soon as possible."""
         brought = self._brought
-        settle_all(self._service, self.take_all(), self._talk.reset_if_lost)
+        settle_all(self._service, self.take_all(), self._conversation.reset_if_lost)
         for settle in brought:
             settle()
 

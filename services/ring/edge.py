@@ -34,7 +34,7 @@ class RunningRing:
 async def start(context: EdgeContext[RingSettings]) -> RunningRing:
     settings = context.settings
     store = settings.store.store(
-        context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
+        context.store_url, context.name, settings.request_timeout_s, context.metrics.store_observer
     )
     service = RingService(settings, store, context.metrics)
     store.start_serving(settings.clients.create.domain)

@@ -30,7 +30,7 @@ async def start(context: EdgeContext[RqpSettings], look_up: LookUp = look_up) ->
     """look_up: what finds the addresses behind names."""
     settings = context.settings
     store = settings.store.store(
-        context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
+        context.store_url, context.name, settings.request_timeout_s, context.metrics.store_observer
     )
     service = RqpService(settings, store, context.metrics, look_up)
     receiver = Receiver(service)

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from services.kit.dns import look_up as look_up_addresses
+from services.kit.dns import resolve
 from services.kit.metrics import Metrics
 from services.rqp.jobs import end, job
 
@@ -21,7 +21,7 @@ SLOW_S = 30.0  # a look-up without an answer is told; mostly the system has give
 
 async def look_up(name: str) -> list[str]:
     """All addresses of a name, as the system knows them. Raises OSError, UnicodeError."""
-    found = await look_up_addresses(name, 0)
+    found = await resolve(name, 0)
     return list(dict.fromkeys(str(address[0]) for _, address in found))
 
 

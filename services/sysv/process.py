@@ -28,7 +28,7 @@ async def start(context: EdgeContext[Hosted]) -> Bridge:
     """Raises Unusable, StoreError."""
     settings = context.settings.bridge
     store = settings.store.store(
-        context.store_url, NAME, settings.request_timeout_s, context.metrics.count_store_event
+        context.store_url, NAME, settings.request_timeout_s, context.metrics.store_observer
     )
     bridge = Bridge(settings, store, context.metrics)
     try:

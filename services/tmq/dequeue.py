@@ -32,36 +32,38 @@ class DequeueRun:
 class Dequeues:
     """One connection's DNQs: a run at a time, however many takes it needs."""
 
-    __slots__ = ("_handles", "_inflow", "_talk", "_transactions", "_unsettled", "rest")
+    __slots__ = ("_conversation", "_handles", "_inflow", "_transactions", "_unsettled", "rest")
 
     def __init__(
         self,
-        talk: TmqConversation,
+        conversation: TmqConversation,
         inflow: Inflow[tmq.Event],
         handles: Handles,
         transactions: Transactions,
         unsettled: Unsettled,
     ) -> None:
-        self._talk = talk
+        self._conversation = conversation
         self._inflow = inflow
         self._handles = handles
         self._transactions = transactions
         self._unsettled = unsettled
-        self.rest = Rest(talk, inflow, self._take)  # DNQs that wait for the client to read
+        self.rest = Rest(conversation, inflow, self._take)  # DNQs that wait for the client to read
 
     def dequeue(self, event: tmq.Dequeue) -> None:
         handle = self._handles.get(event.mqid)
-        slot = self._talk.expect()
+        slot = self._conversation.expect()
         self._inflow.hold()
         if handle is None:
-            self._talk.wire.refuse("mqid_not_open")
+            self._conversation.wire.refuse("mqid_not_open")
             self._nothing(slot, event.count)
             return
         queue = handle.queue
         run = DequeueRun(slot, queue, event.count, self._may_take(queue, event.count))
         if run.allowed < event.count:
             transaction = self._transactions.current
-            self._talk.wire.refuse(transaction.why_not(queue) if transaction else "too_many_unsettled")
+            self._conversation.wire.refuse(
+                transaction.why_not(queue) if transaction else "too_many_unsettled"
+            )
         self._take(run)
 
     def _may_take(self, queue: Queue, count: int) -> int:
@@ -73,25 +75,25 @@ class Dequeues:
         if run.allowed == 0:
             self._nothing(run.slot, run.asked)
         else:
-            talk = self._talk
-            take = talk.service.pipe(run.queue).messages.take
+            conversation = self._conversation
+            take = conversation.service.pipe(run.queue).messages.take
             inside = self._transactions.current is not None  # then it is leased until that ends (5.4)
-            take(talk.source, run.queue, run.allowed, partial(self._taken, run), leased=inside)
+            take(conversation.source, run.queue, run.allowed, partial(self._taken, run), leased=inside)
 
     def _nothing(self, slot: Slot, asked: int) -> None:
-        self._talk.reply(slot, tmq.EMPTY * asked, DNQ, 0, asked)
+        self._conversation.reply(slot, tmq.EMPTY * asked, DNQ, 0, asked)
         self._inflow.free()
 
     def _taken(self, run: DequeueRun, got: list[Delivery] | StoreError, more: bool) -> None:
-        talk = self._talk
+        conversation = self._conversation
         if isinstance(got, OutcomeUnknown):
-            talk.unknown(got)
+            conversation.unknown(got)
             return
         if isinstance(got, StoreError):
-            talk.wire.refuse(got.reason, str(got))
+            conversation.wire.refuse(got.reason, str(got))
             got, more = [], False
         kept = self._keep(run.queue, got)
-        if talk.gone:
+        if conversation.is_lost:
             return  # the messages went back (6.2)
         count = sum(d.count for d in kept)
         # one call carries only so many octets, for all who ask together: perhaps none for this one yet
@@ -100,7 +102,9 @@ class Dequeues:
             transaction.count(run.queue, count if goes_on or len(kept) < len(got) else run.allowed)
         self._give(run, kept, count, count if goes_on else run.asked)
         if goes_on:
-            self.rest.take(DequeueRun(talk.expect(), run.queue, run.asked - count, run.allowed - count))
+            self.rest.take(
+                DequeueRun(conversation.expect(), run.queue, run.asked - count, run.allowed - count)
+            )
         else:
             self._inflow.free()
 
@@ -109,14 +113,14 @@ class Dequeues:
         reply = b"".join(records.plain(d.blob, d.count) for d in kept) + tmq.EMPTY * (answered - count)
         for d in kept:
             d.drop_bodies()  # a lease may last, and there may be a thousand large ones
-        self._talk.reply(run.slot, reply, DNQ, count, answered)
+        self._conversation.reply(run.slot, reply, DNQ, count, answered)
 
     def _keep(self, queue: Queue, got: list[Delivery]) -> list[Delivery]:
         """Of what was taken, that which this connection may have; the leases are its own now. The rest goes back."""
         if not got or got[0].settled:
             return got
         transaction = self._transactions.current
-        if self._talk.gone:
+        if self._conversation.is_lost:
             kept, beyond = [], got
         elif transaction is None:
             kept, beyond = got, []
@@ -124,7 +128,7 @@ class Dequeues:
         else:
             kept, beyond = transaction.took(queue, got)
         if beyond:
-            self._talk.service.pipe(queue).messages.give_back(beyond)
+            self._conversation.service.pipe(queue).messages.give_back(beyond)
             if transaction is not None:
-                self._talk.wire.refuse(transaction.why_not(queue))
+                self._conversation.wire.refuse(transaction.why_not(queue))
         return kept

@@ -26,7 +26,7 @@ class RunningTmq:
 async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
     settings = context.settings
     store = settings.store.store(
-        context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
+        context.store_url, context.name, settings.request_timeout_s, context.metrics.store_observer
     )
     service = TmqService(settings, store, context.metrics)
     store.start_serving(settings.create.domain)

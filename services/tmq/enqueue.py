@@ -28,34 +28,42 @@ ENQ = Operation.ENQ.value
 class Enqueues:
     """One connection's ENQs. Runs may overlap: one ordered pipe takes them, whatever becomes of each (7.2)."""
 
-    __slots__ = ("_handles", "_inflow", "_status", "_talk", "_transactions")
+    __slots__ = ("_conversation", "_handles", "_inflow", "_status", "_transactions")
 
     def __init__(
-        self, talk: TmqConversation, inflow: Inflow[tmq.Event], handles: Handles, transactions: Transactions
+        self,
+        conversation: TmqConversation,
+        inflow: Inflow[tmq.Event],
+        handles: Handles,
+        transactions: Transactions,
     ) -> None:
-        self._talk = talk
+        self._conversation = conversation
         self._inflow = inflow
         self._handles = handles
         self._transactions = transactions
-        self._status = STATUS[talk.dialect]  # looked up once: an enum's hash is slow
+        self._status = STATUS[conversation.dialect]  # looked up once: an enum's hash is slow
 
     def enqueue(self, event: tmq.Enqueue) -> None:
         handle = self._handles.get(event.mqid)
         run = event.records
-        talk = self._talk
-        slot = talk.expect()
+        conversation = self._conversation
+        slot = conversation.expect()
         if handle is None:
-            talk.wire.refuse("mqid_not_open")
+            conversation.wire.refuse("mqid_not_open")
             self._answer(slot, 0, len(run))
         elif (transaction := self._transactions.buffering) is not None:
             fits = transaction.put(handle.queue, run)
             if fits < len(run):
-                talk.wire.refuse(transaction.why_not(handle.queue))
+                conversation.wire.refuse(transaction.why_not(handle.queue))
             self._answer(slot, fits, len(run))
         else:
             pipe = handle.pipe
             pipe.messages.publish(
-                talk.source, handle.queue, run, talk.origin, partial(self._enqueued, slot, run)
+                conversation.source,
+                handle.queue,
+                run,
+                conversation.origin,
+                partial(self._enqueued, slot, run),
             )
             if pipe.waiting.congested:
                 self._inflow.hold_until_clear(pipe.waiting.when_clear)  # 7.2
@@ -64,9 +72,9 @@ class Enqueues:
         if not outcome:
             self._answer(slot, len(run), len(run))
         elif isinstance(outcome, OutcomeUnknown):
-            self._talk.unknown(outcome)
+            self._conversation.unknown(outcome)
         elif isinstance(outcome, StoreError):
-            self._talk.wire.refuse(outcome.reason, str(outcome))
+            self._conversation.wire.refuse(outcome.reason, str(outcome))
             self._answer(slot, 0, len(run))
         else:
             self._partly_refused(slot, len(run), outcome)
@@ -75,12 +83,12 @@ class Enqueues:
     def _answer(self, slot: Slot, good: int, total: int) -> None:
         """The first `good` of a run are well, the others are not."""
         ok, failed = self._status
-        self._talk.reply(slot, ok * good + failed * (total - good), ENQ, good, total)
+        self._conversation.reply(slot, ok * good + failed * (total - good), ENQ, good, total)
 
     def _partly_refused(self, slot: Slot, total: int, refusals: Refusals) -> None:
         _, why = refusals[0]
-        self._talk.wire.refuse(why.reason, str(why))
+        self._conversation.wire.refuse(why.reason, str(why))
         ok, failed = self._status
         bad = {index for index, _ in refusals}
         reply = b"".join(failed if index in bad else ok for index in range(total))
-        self._talk.reply(slot, reply, ENQ, total - len(bad), total)
+        self._conversation.reply(slot, reply, ENQ, total - len(bad), total)

@@ -47,13 +47,13 @@ class OriginalTransactions:
     A TE that cannot settle is not answered: its 0 would be a lie. The connection ends instead.
     """
 
-    __slots__ = ("_inflow", "_talk", "current", "deadline")
+    __slots__ = ("_conversation", "_inflow", "current", "deadline")
 
     buffering: Transaction | None = None
     is_expired = False
 
-    def __init__(self, talk: TmqConversation, inflow: Inflow[tmq.Event]) -> None:
-        self._talk = talk
+    def __init__(self, conversation: TmqConversation, inflow: Inflow[tmq.Event]) -> None:
+        self._conversation = conversation
         self._inflow = inflow
         self.current: OriginalTransaction | None = None
         self.deadline: float | None = None  # of a TE that waits for the store
@@ -62,51 +62,53 @@ class OriginalTransactions:
         """Handle TS. Inside a transaction it changes nothing, so that TA still gives everything back."""
         if self.current is None:
             self.current = OriginalTransaction()
-        self._talk.answer(Operation.TS, True)
+        self._conversation.answer(Operation.TS, True)
 
     def end(self) -> None:
-        talk = self._talk
+        conversation = self._conversation
         leases = self.lost()
         if not leases:
-            talk.answer(Operation.TE, True)
+            conversation.answer(Operation.TE, True)
             return
-        slot = talk.expect()
+        slot = conversation.expect()
         self._inflow.hold()
-        self.deadline = talk.wire.loop_time() + talk.service.settings.request_timeout_s
-        settle_all(talk.service, leases, partial(self._ended, slot))
-        talk.wire.reschedule()
+        self.deadline = conversation.wire.loop_time() + conversation.service.settings.request_timeout_s
+        settle_all(conversation.service, leases, partial(self._ended, slot))
+        conversation.wire.reschedule()
 
     def _ended(self, slot: Slot, error: StoreError | None) -> None:
-        talk = self._talk
+        conversation = self._conversation
         self.deadline = None
-        talk.reset_if_lost(error)
-        if not talk.was_reset:  # also while it closes for another reason: the end waits for what is owed
-            talk.status(slot, Operation.TE, True)
+        conversation.reset_if_lost(error)
+        if (
+            not conversation.was_reset
+        ):  # also while it closes for another reason: the end waits for what is owed
+            conversation.status(slot, Operation.TE, True)
             self._inflow.free()
 
     def abort(self) -> None:
-        talk = self._talk
+        conversation = self._conversation
         leases = self.lost()
         if not leases:
-            talk.answer(Operation.TA, True)
+            conversation.answer(Operation.TA, True)
             return
-        slot = talk.expect()
+        slot = conversation.expect()
         self._inflow.hold()
         done = partial(self._aborted, slot)
-        release_all(talk.service, leases, error=ABORTED, done=done)
-        if any(talk.service.pipe(lease.queue).trouble is not None for lease in leases):
+        release_all(conversation.service, leases, error=ABORTED, done=done)
+        if any(conversation.service.pipe(lease.queue).trouble is not None for lease in leases):
             done(None)  # they go back as soon as the store is there again
 
     def _aborted(self, slot: Slot, _: StoreError | None) -> None:
         if slot.reply is None:
-            self._talk.status(slot, Operation.TA, True)
+            self._conversation.status(slot, Operation.TA, True)
             self._inflow.free()
 
     def on_time(self, now: float) -> None:
         """Close a connection whose TE has waited too long; its messages are settled once the store is back (7.2)."""
         if self.deadline is not None and now >= self.deadline:
             self.deadline = None
-            self._talk.close_unanswered("outcome_unknown", "TE: the store has not answered")
+            self._conversation.close_unanswered("outcome_unknown", "TE: the store has not answered")
 
     def drain(self) -> None:
         """Keep the leases: a TE that has come in still settles them, and the end of the connection returns them."""

@@ -35,16 +35,18 @@ class TmqSession(QueueSession[tmq.Event, TmqConversation]):
     def __init__(
         self, wire: Wire, service: TmqService, dialect: Dialect, kind: TransactionKind, limits: tmq.Limits
     ) -> None:
-        talk = TmqConversation(wire, service, dialect)
-        inflow = Inflow(talk, tmq.Connection(dialect, limits), self)
+        conversation = TmqConversation(wire, service, dialect)
+        inflow = Inflow(conversation, tmq.Connection(dialect, limits), self)
         settings = service.settings
-        unsettled = Unsettled(talk, service, settings.max_unsettled)
-        super().__init__(talk, service, inflow, unsettled, settings.eof_grace_s, settings.request_timeout_s)
-        self._queues = Queues(talk, inflow)
-        self._transactions = TRANSACTIONS[kind](talk, inflow)
+        unsettled = Unsettled(conversation, service, settings.max_unsettled)
+        super().__init__(
+            conversation, service, inflow, unsettled, settings.eof_grace_s, settings.request_timeout_s
+        )
+        self._queues = Queues(conversation, inflow)
+        self._transactions = TRANSACTIONS[kind](conversation, inflow)
         handles = self._queues.handles
-        self._enqueues = Enqueues(talk, inflow, handles, self._transactions)
-        self._dequeues = Dequeues(talk, inflow, handles, self._transactions, unsettled)
+        self._enqueues = Enqueues(conversation, inflow, handles, self._transactions)
+        self._dequeues = Dequeues(conversation, inflow, handles, self._transactions, unsettled)
 
     # what the kit tells, where a transaction has a part in it
 
@@ -72,7 +74,7 @@ class TmqSession(QueueSession[tmq.Event, TmqConversation]):
         super().on_time(now)
 
     def drain(self) -> None:
-        self._talk.drained = True
+        self._conversation.drained = True
         self._transactions.drain()
         self.end_if_done()  # or later: what has come in is answered, then it is closed
 
@@ -106,7 +108,7 @@ class TmqSession(QueueSession[tmq.Event, TmqConversation]):
             case tmq.TransactionAbort():
                 self._transactions.abort()
             case tmq.Refused():
-                self._talk.refuse(event)
+                self._conversation.refuse(event)
             case _:
                 assert_never(event)
 
@@ -118,6 +120,6 @@ class TmqSession(QueueSession[tmq.Event, TmqConversation]):
             return 1 + event.count // RUN_PART
         return 1
 
-    def comes_alone(self, event: tmq.Event) -> bool:
+    def is_exclusive(self, event: tmq.Event) -> bool:
         """ENQs alone may overlap; work on whole queues waits for those before it (1.2)."""
         return type(event) in NOT_OF_THE_PIPE

@@ -107,10 +107,10 @@ class Transaction:
 class AtomicTransactions:
     """TS, TE and TA of one connection, and the time limit: one transaction at a time (5.1)."""
 
-    __slots__ = ("_inflow", "_talk", "current")
+    __slots__ = ("_conversation", "_inflow", "current")
 
-    def __init__(self, talk: TmqConversation, inflow: Inflow[tmq.Event]) -> None:
-        self._talk = talk
+    def __init__(self, conversation: TmqConversation, inflow: Inflow[tmq.Event]) -> None:
+        self._conversation = conversation
         self._inflow = inflow
         self.current: Transaction | None = None
 
@@ -125,63 +125,69 @@ class AtomicTransactions:
     # TS, TE, TA
 
     def start(self) -> None:
-        talk = self._talk
-        free = self.current is None and not talk.drained
+        conversation = self._conversation
+        free = self.current is None and not conversation.drained
         if free:
-            now = talk.wire.loop_time()
-            self.current = Transaction(talk.service.settings.transaction, now, talk.origin)
-            talk.wire.reschedule()
+            now = conversation.wire.loop_time()
+            self.current = Transaction(conversation.service.settings.transaction, now, conversation.origin)
+            conversation.wire.reschedule()
         else:
-            talk.wire.refuse("draining" if talk.drained else "in_transaction")
-        talk.answer(Operation.TS, free)
+            conversation.wire.refuse("draining" if conversation.drained else "in_transaction")
+        conversation.answer(Operation.TS, free)
 
     def end(self) -> None:
-        talk = self._talk
+        conversation = self._conversation
         transaction, self.current = self.current, None
         if transaction is None or transaction.expired:
-            talk.wire.refuse("no_transaction" if transaction is None else "transaction_expired")
-            talk.answer(Operation.TE, False)
+            conversation.wire.refuse("no_transaction" if transaction is None else "transaction_expired")
+            conversation.answer(Operation.TE, False)
             return
         parts = transaction.parts()
         if not parts:
-            talk.answer(Operation.TE, True)
+            conversation.answer(Operation.TE, True)
             return
-        slot = talk.expect()
+        slot = conversation.expect()
         self._inflow.hold()
         done = partial(self._ended, slot, transaction)
-        talk.service.pipe(parts[0].queue).idempotent.commit(talk.source, transaction.identifier, parts, done)
+        conversation.service.pipe(parts[0].queue).idempotent.commit(
+            conversation.source, transaction.identifier, parts, done
+        )
 
     def _ended(self, slot: Slot, transaction: Transaction, error: StoreError | None) -> None:
-        talk = self._talk
+        conversation = self._conversation
         if isinstance(error, OutcomeUnknown):
-            talk.unknown(error)  # the store gives the leases back if it turns out that nothing was done
+            conversation.unknown(
+                error
+            )  # the store gives the leases back if it turns out that nothing was done
             return
         if error is not None:
-            talk.wire.refuse(error.reason, str(error))
-            talk.service.give_back(transaction.leased(), failed=False)  # TE = 1 has the effect of TA (5.3)
-        talk.status(slot, Operation.TE, error is None)
+            conversation.wire.refuse(error.reason, str(error))
+            conversation.service.give_back(
+                transaction.leased(), failed=False
+            )  # TE = 1 has the effect of TA (5.3)
+        conversation.status(slot, Operation.TE, error is None)
         self._inflow.free()
 
     def abort(self) -> None:
-        talk = self._talk
+        conversation = self._conversation
         transaction, self.current = self.current, None
         if transaction is None:
-            talk.wire.refuse("no_transaction")
+            conversation.wire.refuse("no_transaction")
         leased = transaction.leased() if transaction is not None else []
         if not leased:
-            talk.answer(Operation.TA, transaction is not None)
+            conversation.answer(Operation.TA, transaction is not None)
             return
-        slot = talk.expect()
+        slot = conversation.expect()
         self._inflow.hold()
-        pipe = talk.service.pipe(leased[0].queue)
+        pipe = conversation.service.pipe(leased[0].queue)
         done = partial(self._aborted, slot)
-        pipe.messages.release(talk.source, leased, failed=True, error=ABORTED, done=done)
+        pipe.messages.release(conversation.source, leased, failed=True, error=ABORTED, done=done)
         if pipe.trouble is not None:
             done(None)  # they go back as soon as the store is there again
 
     def _aborted(self, slot: Slot, _: StoreError | None) -> None:
         if slot.reply is None:
-            self._talk.status(slot, Operation.TA, True)
+            self._conversation.status(slot, Operation.TA, True)
             self._inflow.free()
 
     # what ends it otherwise (5.4)
@@ -192,14 +198,14 @@ class AtomicTransactions:
 
     def on_time(self, now: float) -> None:
         if self.current is not None and (limit := self.current.deadline) is not None and now >= limit:
-            self._talk.wire.refuse("transaction_time_limit")
+            self._conversation.wire.refuse("transaction_time_limit")
             error = "the transaction's time limit was over"
-            self._talk.service.give_back(self.current.expire(), failed=True, error=error)
+            self._conversation.service.give_back(self.current.expire(), failed=True, error=error)
 
     def drain(self) -> None:
         """What it holds goes back; that is not the consumer's failure."""
         if self.current is not None:
-            self._talk.service.give_back(self.current.expire(), failed=False)
+            self._conversation.service.give_back(self.current.expire(), failed=False)
 
     def lost(self) -> list[Delivery]:
         """The connection has gone, and the transaction with it: answers what must go back."""

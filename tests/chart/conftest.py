@@ -48,7 +48,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
                 environment.setenv(name, value)
             settings = load()
             if who == "console":
-                return settings, settings.part(ConsoleSettings, "console", {})
+                return settings, settings.section(ConsoleSettings, "console", {})
             return settings, settings.edge(edges()[who])
 
     return reading

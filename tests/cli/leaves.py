@@ -14,7 +14,7 @@ import click
 
 from services.cli.main import penstock
 from services.cli.terminal.exits import Exit
-from services.kit.dead_letter_formats import Letter, formats
+from services.kit.dead_letter_formats import ExportedDeadLetter, formats
 from services.kit.edge import edges
 from services.store import INTERNAL_CLIENT, DeadLetters, QueueSpec, Source, Store
 from services.store.log.log import Log, LogSpec
@@ -152,7 +152,7 @@ def fill(shell: Shell) -> dict[str, str]:
     """Put into an empty store, and the shell's folder, what the rows want; return what their words may name."""
     for name, text in DOCUMENTS.items():
         shell.write(name, text)
-    encoded = formats()["garbage-msg"].encode(Letter(NAME.encode(), "rejected"))
+    encoded = formats()["garbage-msg"].encode(ExportedDeadLetter(NAME.encode(), "rejected"))
     (shell.folder / LETTERS).write_bytes(encoded)
     return {"letter": shell.with_store(_filled)}
 

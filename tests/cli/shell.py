@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 from services.cli.main import MODULES, run
 from services.cli.terminal.exits import Exit
 from services.kit.edge import edges
-from services.kit.startup_sigterm import end_at_once
+from services.kit.startup_sigterm import exit_on_signals
 from services.store import Store
 from tests.servers import eventually
 
@@ -98,7 +98,7 @@ def be_a_command(
     arguments: Sequence[str | bytes], folder: Path, environment: Mapping[str, str], streams: list[int]
 ) -> int:
     """In a child, which is nothing else any more; the status."""
-    end_at_once(Exit.TERMINATED)
+    exit_on_signals(Exit.TERMINATED)
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")

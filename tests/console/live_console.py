@@ -73,7 +73,7 @@ class LiveConsole:
         self.url = url
         self.settings = ConsoleSettings.model_validate({"port": 0, "refresh_s": 0.1, **settings})
         self.metrics = Metrics(NAME)
-        self.metrics.count_store_event.recorder = recorder
+        self.metrics.store_observer.recorder = recorder
         self.log = Log()
         self.tools = Store(
             url, "test"

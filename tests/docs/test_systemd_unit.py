@@ -14,7 +14,7 @@ import pytest
 from services.cli.terminal.exits import Exit
 from services.kit.config.settings import DrainSettings
 from services.kit.edge import edges
-from services.kit.workers.workers import longest_drain_s
+from services.kit.workers.workers import max_drain_s
 from tests.docs.typed import complaint
 from tests.tmq.process import ROOT
 
@@ -59,7 +59,7 @@ def test_it_names_each_edge() -> None:
 
 
 def test_it_waits_for_a_drain() -> None:
-    assert float(service()["TimeoutStopSec"]) > longest_drain_s(DrainSettings())
+    assert float(service()["TimeoutStopSec"]) > max_drain_s(DrainSettings())
 
 
 def test_it_begins_again_for_ever() -> None:

@@ -152,7 +152,7 @@ async def start(context: EdgeContext[EchoSettings]) -> RunningEcho:
     for neighbour in context.settings.neighbours:
         host, _, port = neighbour.rpartition(":")
         await dialler.connect(host, int(port), lambda wire: EchoSession(wire, timeout_s))
-    context.page("/echo", lambda: {"frame_timeout_s": timeout_s})
+    context.add_page("/echo", lambda: {"frame_timeout_s": timeout_s})
     return RunningEcho(context.settings)
 
 

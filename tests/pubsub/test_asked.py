@@ -72,7 +72,7 @@ async def test_a_page_after_the_other(edge: LiveEdge) -> None:
 
 async def test_a_place_that_is_no_number_is_refused(edge: LiveEdge) -> None:
     for skip in (-1, "1", None, True):
-        assert (await ask(edge, skip=skip)).problem == "skip is a number, 0 or more"
+        assert (await ask(edge, skip=skip)).problem == "skip must be a whole number, 0 or more"
 
 
 async def test_what_is_long_or_no_text_is_cut_and_shown(edge: LiveEdge) -> None:

@@ -37,9 +37,7 @@ class LiveBridge:
         said = {"mappings": mappings, "journal": self.journal, **FAST, **settings}
         checked = SysvSettings.model_validate(said)
         self.metrics = Metrics("sysv")
-        store = checked.store.store(
-            self.url, "sysv", checked.request_timeout_s, self.metrics.count_store_event
-        )
+        store = checked.store.store(self.url, "sysv", checked.request_timeout_s, self.metrics.store_observer)
         store.start_serving()
         bridge = Bridge(checked, store, self.metrics)
         try:

@@ -43,13 +43,13 @@ def test_the_environment_may_say_them(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.delenv("REDIS_URL", raising=False)
     for name, value in (("KEY", "0x2a"), ("QUEUE", "orders"), ("DIRECTION", "out"), ("MODE", "0660")):
         monkeypatch.setenv(f"PENSTOCK_SYSV__MAPPINGS__MINE__{name}", value)
-    settings = load().part(SysvSettings, "sysv", {"idle_s": 0.5})
+    settings = load().section(SysvSettings, "sysv", {"idle_s": 0.5})
     assert settings.mappings == {"mine": Mapping(**mapping("out", 42, "orders", mode="0660"))}
     assert settings.idle_s == 0.5
     monkeypatch.setenv("PENSTOCK_SYSV__MAPPINGS__MINE__KEY", "0")
     with pytest.raises(
         SettingsError, match=r"sysv.mappings.mine.key: a key has 32 bits .* \(from PENSTOCK_SYSV__"
     ):
-        load().part(SysvSettings, "sysv", {})
+        load().section(SysvSettings, "sysv", {})
     with pytest.raises(SettingsError, match=r"sysv.mapings: unknown; allowed: mappings, journal"):
-        load(flags={"sysv": {"mapings": {}, "mappings": {}}}).part(SysvSettings, "sysv", {"mappings": {}})
+        load(flags={"sysv": {"mapings": {}, "mappings": {}}}).section(SysvSettings, "sysv", {"mappings": {}})

@@ -23,9 +23,9 @@ class TracedStore(Store):
     """`recorder` may be told to stop early, so that all it had is with the collector."""
 
     def __init__(self, url: str, recorder: Recorder | None, metrics: Metrics) -> None:
-        metrics.count_store_event.recorder = recorder
+        metrics.store_observer.recorder = recorder
         timing = Timing(upkeep_s=LOOK_S)
-        super().__init__(url, NAME, timing=timing, observe=metrics.count_store_event)
+        super().__init__(url, NAME, timing=timing, observe=metrics.store_observer)
         self._metrics = metrics
 
     def counted(self, result: str) -> float:

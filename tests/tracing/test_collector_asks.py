@@ -8,7 +8,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from services.kit.tracing.http import pause_of
+from services.kit.tracing.http import retry_after_s
 from tests.live import until
 from tests.servers import Server
 from tests.tracing.pretenders import listening, request
@@ -82,10 +82,10 @@ async def test_a_pause_that_is_too_long_for_one_request_is_the_next_ones(server:
 def test_a_pause_as_http_says_it() -> None:
     """RFC 9110, 10.2.3; what is no pause is none."""
     soon = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    assert 3500 < pause_of(soon) <= 3600
-    assert pause_of("120") == 120
+    assert 3500 < retry_after_s(soon) <= 3600
+    assert retry_after_s("120") == 120
     for none in (None, "", "-1", "1.5", "soon", "\u0661", "Wed, 21 Oct 2015 07:28:00 GMT"):
-        assert pause_of(none) == 0
+        assert retry_after_s(none) == 0
 
 
 async def test_nobody_is_followed_elsewhere(server: Server) -> None:

@@ -18,11 +18,11 @@ async def keep_telling(store: Store, metrics: Metrics, sweep_s: float) -> None:
     often = min(POLL_INTERVAL_S, sweep_s)
     async with asyncio.TaskGroup() as group:
         group.create_task(Stranded(store, metrics, sweep_s).run())
-        group.create_task(keep_reading(store.registry, metrics.report.tell, sweep_s))
+        group.create_task(keep_reading(store.registry, metrics.report.update, sweep_s))
         group.create_task(
             poll_store(
-                partial(read_store_stats, store.registry, store.listing), metrics.queue_states.tell, often
+                partial(read_store_stats, store.registry, store.listing), metrics.queue_states.update, often
             )
         )
-        group.create_task(poll_store(partial(copies_lost, store.domains), metrics.log_losses.tell, often))
-        group.create_task(poll_store(partial(memory_of, store.connector), metrics.store_memory.tell, often))
+        group.create_task(poll_store(partial(copies_lost, store.domains), metrics.log_losses.update, often))
+        group.create_task(poll_store(partial(memory_of, store.connector), metrics.store_memory.update, often))

@@ -10,7 +10,16 @@ from markupsafe import Markup, escape
 
 from services.analytics.report import plots, words
 from services.analytics.report.period import span_ending
-from services.kit.words import NOTHING, hour, hour_end, moment, number, octets, seconds, share
+from services.kit.formatting import (
+    NO_VALUE,
+    format_duration,
+    format_hour,
+    format_hour_end,
+    format_number,
+    format_octets,
+    format_share,
+    format_time,
+)
 from services.store.model import PUT_S, WAIT_S
 from services.store.report import Report
 
@@ -54,7 +63,15 @@ def _template() -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    for say in (number, share, seconds, octets, hour, hour_end, moment):
+    for say in (
+        format_number,
+        format_share,
+        format_duration,
+        format_octets,
+        format_hour,
+        format_hour_end,
+        format_time,
+    ):
         environment.filters[say.__name__] = say
     environment.filters["shown"] = shown
     return environment.from_string(_file(TEMPLATE))
@@ -62,7 +79,7 @@ def _template() -> Template:
 
 def shown(text: str) -> Markup:
     """A stranger's text, which has its own direction and turns nothing else round."""
-    return Markup("<bdi>{}</bdi>").format(words.visible(text)) if text else escape(NOTHING)
+    return Markup("<bdi>{}</bdi>").format(words.visible(text)) if text else escape(NO_VALUE)
 
 
 def _file(name: str) -> str:

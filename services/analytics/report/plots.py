@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from services.analytics.report.words import count
-from services.kit.words import seconds
+from services.kit.formatting import format_duration
 from services.store.report import HourFigures, Quantiles
 
 # Colours that stand for the page's own, which differ by day and night.
@@ -133,7 +133,7 @@ def histogram(
     def draw(axes: Axes) -> None:
         places = range(len(times.counts))
         axes.bar(places, times.counts, 0.8, color=DEAD if of_deaths else IN)
-        labels = [*(seconds(bound) for bound in bounds), "more"]
+        labels = [*(format_duration(bound) for bound in bounds), "more"]
         shown = [*range(0, len(bounds), 3), len(bounds)]
         axes.set_xticks(shown, [labels[place] for place in shown])
 

@@ -38,7 +38,7 @@ def config(options: Options) -> None:
     tree["edges"] = {
         name: mask(settings.edge(edge).model_dump(mode="json")) for name, edge in edges().items()
     }
-    tree["sysv"] = settings.part(SysvSettings, "sysv", {}).model_dump(mode="json")
+    tree["sysv"] = settings.section(SysvSettings, "sysv", {}).model_dump(mode="json")
     tree["console"] = console_settings(options).model_dump(mode="json")
     output = Output(as_json=options.as_json)
     said_by = {path: settings.origin(*path) for path, _ in _leaves(tree)}

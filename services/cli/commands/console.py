@@ -32,7 +32,7 @@ def console(options: Options) -> int:
 def serve_console(settings: GlobalSettings, *, as_json: bool, may_move: bool = False) -> int:
     """Serve until told to end; returns the exit status. may_move: if another program has the port. Raises Failure."""
     process = console_module()
-    own = settings.part(ConsoleSettings, SECTION, {})
+    own = settings.section(ConsoleSettings, SECTION, {})
     try:
         return int(process.run(settings, own, may_move=may_move, as_json=as_json))
     except SettingsError as error:
@@ -42,7 +42,7 @@ def serve_console(settings: GlobalSettings, *, as_json: bool, may_move: bool = F
 
 def console_settings(options: Options) -> ConsoleSettings:
     """Raises SettingsError."""
-    return options.settings.part(ConsoleSettings, SECTION, {})
+    return options.settings.section(ConsoleSettings, SECTION, {})
 
 
 def own_token(options: Options, settings: ConsoleSettings) -> Path | None:

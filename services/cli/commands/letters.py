@@ -34,7 +34,7 @@ from services.store.model import OutcomeUnknown
 from services.store.model import records as record
 
 if TYPE_CHECKING:
-    from services.kit.dead_letter_formats import Letter, LetterFormat, LetterReader
+    from services.kit.dead_letter_formats import DeadLetterFormat, DeadLetterReader, ExportedDeadLetter
 
 LAST_ANSWERS_S = 2.0  # Ctrl-C waits for those that are on their way
 
@@ -54,7 +54,7 @@ class LetterCommand(click.Command):
         return [*super().get_params(ctx), *ctx.meta[_OPTIONS]]
 
 
-def _option(one: LetterFormat) -> click.Option:
+def _option(one: DeadLetterFormat) -> click.Option:
     def note(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
         if is_wanted:
             ctx.meta.setdefault(_CHOSEN, []).append(one)
@@ -62,10 +62,10 @@ def _option(one: LetterFormat) -> click.Option:
     return click.Option([f"--{one.name}"], is_flag=True, help=one.help, expose_value=False, callback=note)
 
 
-def _chosen() -> LetterFormat:
+def _chosen() -> DeadLetterFormat:
     """Raises Failure unless it is one."""
     meta = click.get_current_context().meta
-    chosen: list[LetterFormat] = meta.get(_CHOSEN, [])
+    chosen: list[DeadLetterFormat] = meta.get(_CHOSEN, [])
     if len(chosen) != 1:
         names = ", ".join(option.opts[0] for option in meta[_OPTIONS])
         raise usage(f"say in which format: one of {names}")
@@ -111,12 +111,12 @@ def _behind(last: str, wanted: Filter) -> str:
     return f"; the last is {last}" + ("" if is_all else ": purge them with the same filters and ids")
 
 
-async def written(letters: AsyncIterator[DeadLetter], one: LetterFormat, fd: int) -> AsyncIterator[str]:
+async def written(letters: AsyncIterator[DeadLetter], one: DeadLetterFormat, fd: int) -> AsyncIterator[str]:
     """The id of each that has been handed over; in the end all are on the disk, if that is a file. Raises OSError."""
-    from services.kit.dead_letter_formats import Letter
+    from services.kit.dead_letter_formats import ExportedDeadLetter
 
     async for letter in letters:
-        await write_all(fd, one.encode(Letter(letter.body, letter.reason)))
+        await write_all(fd, one.encode(ExportedDeadLetter(letter.body, letter.reason)))
         yield letter.id
     sync(fd)
 
@@ -175,13 +175,13 @@ def _letters_dropped(queue: Queue, imported: int, kept: int, dropped: int) -> Fa
     return Failure(Exit.REFUSED, "letters_dropped", text)
 
 
-async def pages(reader: LetterReader, fd: int) -> AsyncIterator[list[Letter]]:
+async def pages(reader: DeadLetterReader, fd: int) -> AsyncIterator[list[ExportedDeadLetter]]:
     """Raises Failure for a damaged file, behind all that is whole in it."""
-    from services.kit.dead_letter_formats import LettersDamaged
+    from services.kit.dead_letter_formats import DamagedDeadLetters
 
-    page: list[Letter] = []
+    page: list[ExportedDeadLetter] = []
     octets = 0
-    damage: LettersDamaged | None = None
+    damage: DamagedDeadLetters | None = None
     try:
         async for chunk in read_chunks(fd):
             for letter in reader.receive(chunk):
@@ -191,7 +191,7 @@ async def pages(reader: LetterReader, fd: int) -> AsyncIterator[list[Letter]]:
                     yield page
                     page, octets = [], 0
         reader.receive_eof()
-    except LettersDamaged as error:
+    except DamagedDeadLetters as error:
         damage = error
     if page:
         yield page
@@ -203,7 +203,7 @@ async def pages(reader: LetterReader, fd: int) -> AsyncIterator[list[Letter]]:
 class Incoming:
     """An import under way. `imported` are in; of those behind them up to `perhaps` may be."""
 
-    def __init__(self, pipe: Pipe, queue: Queue, reader: LetterReader) -> None:
+    def __init__(self, pipe: Pipe, queue: Queue, reader: DeadLetterReader) -> None:
         self.imported = self.perhaps = 0
         self._pipe = pipe
         self._queue = queue
@@ -222,7 +222,7 @@ class Incoming:
             f"twice, or with --skip {behind + self.perhaps}, and they may be missing"
         )
 
-    async def take(self, page: list[Letter]) -> None:
+    async def take(self, page: list[ExportedDeadLetter]) -> None:
         """Raises StoreError: of that page perhaps some. Whoever is cancelled still hears the answers, if they come."""
         answers = self._buried(page)
         try:
@@ -245,7 +245,7 @@ class Incoming:
         self.imported += certain
         self.perhaps = max([certain, *may_be]) - certain
 
-    def _buried(self, letters: Iterable[Letter]) -> list[asyncio.Future[Any]]:
+    def _buried(self, letters: Iterable[ExportedDeadLetter]) -> list[asyncio.Future[Any]]:
         source, answers = Source(INTERNAL_CLIENT), []
         for letter in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -10,7 +10,15 @@ from services.cli.framework.command import store_command
 from services.cli.terminal.exits import not_found
 from services.cli.terminal.output import Output
 from services.cli.terminal.text import age, count
-from services.kit.words import hour, hour_end, moment, number, octets, seconds, share
+from services.kit.formatting import (
+    format_duration,
+    format_hour,
+    format_hour_end,
+    format_number,
+    format_octets,
+    format_share,
+    format_time,
+)
 from services.store import Store
 from services.store.report import (
     Change,
@@ -60,11 +68,11 @@ def _of_what(found: Report, old_ms: int) -> str:
     period = found.period
     if not period.last:
         return f"run {found.run}, {age(old_ms)} ago: there is nothing yet"
-    hours = f"{count(period.hours, 'hour')}, {number(period.known)} with records"
-    to = f"to {hour_end(period.last)} UTC"
+    hours = f"{count(period.hours, 'hour')}, {format_number(period.known)} with records"
+    to = f"to {format_hour_end(period.last)} UTC"
     if period.is_running:
-        to, hours = f"until now, {moment(found.now_ms)} UTC", f"{hours}, the last still running"
-    return f"{hour(period.first)} {to} ({hours}); run {found.run}, {age(old_ms)} ago"
+        to, hours = f"until now, {format_time(found.now_ms)} UTC", f"{hours}, the last still running"
+    return f"{format_hour(period.first)} {to} ({hours}); run {found.run}, {age(old_ms)} ago"
 
 
 def _missed(found: Report) -> str:
@@ -76,27 +84,30 @@ def _missed(found: Report) -> str:
         (missing.quarantined, "quarantined"),
         (missing.late, "too late for the tables"),
     )
-    return ", ".join(f"{words} {number(each)}" for each, words in counts if each)
+    return ", ".join(f"{words} {format_number(each)}" for each, words in counts if each)
 
 
 def _figures(found: Report) -> Iterator[tuple[str, str]]:
     totals, budget, records = found.totals, found.budget, found.records
-    yield "put in", f"{number(totals.in_)}, {octets(totals.in_octets)}"
-    yield "given out", f"{number(totals.out)}, {octets(totals.out_octets)}"
-    yield "refused", _with(number(totals.refused), found.refused)
-    yield "error budget used", f"{share(budget.used)} of what the objective leaves, {share(budget.objective)}"
-    yield "dead letters", _with(number(totals.dead), found.deaths.by_reason)
-    yield "died, as queues count", number(totals.died)
+    yield "put in", f"{format_number(totals.in_)}, {format_octets(totals.in_octets)}"
+    yield "given out", f"{format_number(totals.out)}, {format_octets(totals.out_octets)}"
+    yield "refused", _with(format_number(totals.refused), found.refused)
+    yield (
+        "error budget used",
+        f"{format_share(budget.used)} of what the objective leaves, {format_share(budget.objective)}",
+    )
+    yield "dead letters", _with(format_number(totals.dead), found.deaths.by_reason)
+    yield "died, as queues count", format_number(totals.died)
     yield "time to death", _quantiles(found.deaths.age)
     yield "time to be stored", _quantiles(found.put)
     yield "time in the queue", _quantiles(found.wait)
     back = found.redrives
-    helped = f"helped {share(back.success)}"
-    yield "redriven", f"{number(back.redriven)}, died again {number(back.died_again)}, {helped}"
-    yield "sudden changes", number(found.changes.count)
+    helped = f"helped {format_share(back.success)}"
+    yield "redriven", f"{format_number(back.redriven)}, died again {format_number(back.died_again)}, {helped}"
+    yield "sudden changes", format_number(found.changes.count)
     read = f"{count(records.dead.read, 'dead letter')}, {count(records.samples.read, 'sample')}"
-    unused = f"quarantined {number(records.dead.quarantined + records.samples.quarantined)}"
-    yield "read by the run", f"{read}; {unused}, samples lost {number(records.samples.lost)}"
+    unused = f"quarantined {format_number(records.dead.quarantined + records.samples.quarantined)}"
+    yield "read by the run", f"{read}; {unused}, samples lost {format_number(records.samples.lost)}"
 
 
 def _with(total: str, counts: Sequence[Count]) -> str:
@@ -105,11 +116,11 @@ def _with(total: str, counts: Sequence[Count]) -> str:
 
 
 def _named(counts: Sequence[Count]) -> str:
-    return ", ".join(f"{each.name} {number(each.count)}" for each in counts[:SHOWN])
+    return ", ".join(f"{each.name} {format_number(each.count)}" for each in counts[:SHOWN])
 
 
 def _quantiles(times: Quantiles) -> str:
-    return f"half {seconds(times.p50)}, 90 % {seconds(times.p90)}, 99 % {seconds(times.p99)}"
+    return f"half {format_duration(times.p50)}, 90 % {format_duration(times.p90)}, 99 % {format_duration(times.p99)}"
 
 
 def _tables(found: Report) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
@@ -129,30 +140,30 @@ def _tables(found: Report) -> Iterator[tuple[str, Sequence[str], list[tuple[str,
 
 def _failure(each: Failure) -> tuple[str, ...]:
     what = (each.queue, each.domain, each.reason, each.pattern)
-    return *what, number(each.count), moment(each.last_ms), each.example_id
+    return *what, format_number(each.count), format_time(each.last_ms), each.example_id
 
 
 def _queue(each: QueueFigures) -> tuple[str, ...]:
-    counts = map(number, (each.dead, each.refused, each.in_, each.out))
-    return each.queue, each.domain, *counts, seconds(each.put_p99), seconds(each.wait_p99)
+    counts = map(format_number, (each.dead, each.refused, each.in_, each.out))
+    return each.queue, each.domain, *counts, format_duration(each.put_p99), format_duration(each.wait_p99)
 
 
 def _budget(each: QueueBudget) -> tuple[str, ...]:
-    counts = map(number, (each.asked, each.refused))
-    return each.queue, each.domain, *counts, share(each.availability), share(each.used)
+    counts = map(format_number, (each.asked, each.refused))
+    return each.queue, each.domain, *counts, format_share(each.availability), format_share(each.used)
 
 
 def _change(each: Change) -> tuple[str, ...]:
-    say = seconds if each.metric in TIMES else number
-    what = (hour(each.hour), each.queue, each.domain, each.metric, each.verdict)
+    say = format_duration if each.metric in TIMES else format_number
+    what = (format_hour(each.hour), each.queue, each.domain, each.metric, each.verdict)
     return *what, say(each.value), say(each.week_median)
 
 
 def _edge(each: EdgeFigures) -> tuple[str, ...]:
-    counts = map(number, (each.processes_max, each.connections_max, each.opened))
-    flow = map(octets, (each.received_octets, each.sent_octets))
+    counts = map(format_number, (each.processes_max, each.connections_max, each.opened))
+    flow = map(format_octets, (each.received_octets, each.sent_octets))
     return each.edge, *counts, *flow, _named(each.refused)
 
 
 def _counted(each: Count) -> tuple[str, str]:
-    return each.name, number(each.count)
+    return each.name, format_number(each.count)

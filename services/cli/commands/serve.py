@@ -8,7 +8,7 @@ from services.cli.framework.command import Options, plain_command
 from services.cli.framework.edge_flags import EdgeCommand
 from services.cli.terminal.exits import usage
 from services.kit.edge import edges
-from services.kit.startup import importing
+from services.kit.startup import paused_gc
 
 
 @click.command(cls=EdgeCommand)
@@ -27,7 +27,7 @@ def serve(options: Options, edge: str, workers: int | None) -> int:
     for given in options.flags:
         if given.edge != edge:
             raise usage(f"{given.flag.name} is a flag of {given.edge}, not of {edge}")
-    with importing():  # brings a web server along: no other command waits for that
+    with paused_gc():  # brings a web server along: no other command waits for that
         from services.cli.framework.serving import serve_edge
 
     return serve_edge(known[edge], options.with_store(), workers)

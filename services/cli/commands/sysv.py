@@ -56,7 +56,7 @@ def _process() -> Any:
 
 def _settings(options: Options, said: Tree) -> SysvSettings:
     """Raises SettingsError."""
-    return options.settings.part(SysvSettings, "sysv", said)
+    return options.settings.section(SysvSettings, "sysv", said)
 
 
 def _said(given: dict[str, Any]) -> Tree:

@@ -28,8 +28,8 @@ from services.cli.terminal.output import Output
 from services.kit import logs
 from services.kit.config import GlobalSettings, LogSettings, MovableHealthSettings, SecretUrl
 from services.kit.edge import Edge, EdgeSettings, edges
-from services.kit.startup import importing
-from services.kit.workers import Child, Policy, Role, Supervisor, forked, longest_drain_s
+from services.kit.startup import paused_gc
+from services.kit.workers import Child, Policy, Role, Supervisor, forked, max_drain_s
 from services.store import StoreError, StoreUnavailable
 from services.store.redis import Promises
 
@@ -174,7 +174,7 @@ class Up(Policy):
 
     def run(self) -> int:
         """Return 0 once a signal has ended all in order, else 1. Raises Failure for what no restart will mend."""
-        with importing():  # once for all children
+        with paused_gc():  # once for all children
             import uvloop  # noqa: F401
 
             import services.cli.framework.serving  # noqa: F401
@@ -183,7 +183,7 @@ class Up(Policy):
                 console_module()
         store = [self._store] if self._store is not None else []
         children = [*store, self._task, *self._children]
-        status = Supervisor(children, self, longest_drain_s(self._settings.drain), Failure).run()
+        status = Supervisor(children, self, max_drain_s(self._settings.drain), Failure).run()
         with suppress(OSError):  # the terminal may have gone, and with it the reason to end
             self._output.line("stopped")
         finish_output()

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from services.cli.terminal.exits import Exit, Failure
 from services.cli.terminal.text import printable
-from services.kit.config import explain
+from services.kit.config import describe_errors
 from services.outside.document import BadDocument, read_yaml
 from services.store import QueueDocument, QueueSpec
 from services.store.model import PeerDocument, PeerSpec
@@ -71,7 +71,7 @@ def _read(place: str, content: Any) -> Wanted:
     try:
         document = model.model_validate(content)
     except ValidationError as error:
-        lines = (line.removeprefix(": ") for line in explain(error, model, None))
+        lines = (line.removeprefix(": ") for line in describe_errors(error, model, None))
         raise Failure(Exit.USAGE, "bad_document", "\n".join(lines)) from None
     spec = document.spec if isinstance(document, PeerDocument) else document.queue
     return Wanted(place, document.name, spec)

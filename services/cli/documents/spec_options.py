@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from services.cli.terminal.exits import Exit, Failure
-from services.kit.config import explain, merge
+from services.kit.config import describe_errors, merge
 from services.store import QueueSpec
 
 Given = str | tuple[str, ...] | None  # what one option said
@@ -78,5 +78,5 @@ def spec_from(given: Mapping[str, Given]) -> QueueSpec:
     try:
         return QueueSpec.model_validate(tree)
     except ValidationError as error:
-        faults = (line.removeprefix(": ") for line in explain(error, QueueSpec, None))
+        faults = (line.removeprefix(": ") for line in describe_errors(error, QueueSpec, None))
         raise Failure(Exit.USAGE, "bad_document", "\n".join(faults)) from None

@@ -16,9 +16,9 @@ import click
 from services.cli.framework.edge_flags import given_flags
 from services.cli.local.folder import Folder
 from services.cli.terminal.exits import Exit, Failure
-from services.kit.config import Given, GlobalSettings, SecretUrl, SettingsError, load, merge, read_flags
-from services.kit.startup import importing
-from services.kit.startup_sigterm import ending_signals
+from services.kit.config import GivenFlag, GlobalSettings, SecretUrl, SettingsError, load, merge, read_flags
+from services.kit.startup import paused_gc
+from services.kit.startup_sigterm import stop_signals
 from services.kit.tracing import tracing
 from services.outside.url import BadUrl
 from services.store import PipeSettings, Store
@@ -55,7 +55,7 @@ class Options:
     file: Path | None
     pairs: tuple[str, ...]  # of --set, as they were given
     as_json: bool
-    flags: tuple[Given, ...] = ()  # of edges
+    flags: tuple[GivenFlag, ...] = ()  # of edges
 
     @property
     def folder(self) -> Folder:
@@ -172,12 +172,12 @@ async def with_store(
     options: Options, timeout: float, work: StoreWork, values: Tree, silence: float | None = None
 ) -> None:
     """silence: seconds that one question to the store may take, if that is less than the timeout."""
-    with importing():  # brings rich along: processes that serve do not wait for that
+    with paused_gc():  # brings rich along: processes that serve do not wait for that
         from services.cli.terminal.output import Output
 
     task = asyncio.current_task()
     assert task is not None
-    for signum in ending_signals():
+    for signum in stop_signals():
         if signum in (
             signal.SIGTERM,
             signal.SIGHUP,

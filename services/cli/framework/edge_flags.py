@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from services.kit.config import Given
+from services.kit.config import GivenFlag
 
 if TYPE_CHECKING:
     from services.kit.edge import Edge
@@ -27,7 +27,7 @@ class EdgeCommand(click.Command):
         return [*super().get_params(ctx), *ctx.meta[_OPTIONS]]
 
 
-def given_flags() -> tuple[Given, ...]:
+def given_flags() -> tuple[GivenFlag, ...]:
     """Those that the command under way was called with."""
     return tuple(click.get_current_context().meta.get(_GIVEN, ()))
 
@@ -46,4 +46,4 @@ def _option(edge: Edge[Any], flag: Flag) -> click.Option:
 def _note(edge: str, flag: Flag, ctx: click.Context, _: click.Parameter, value: Any) -> None:
     values = value if flag.repeatable else () if value is None else (value,)
     if values:
-        ctx.meta.setdefault(_GIVEN, []).append(Given(edge, flag, tuple(values)))
+        ctx.meta.setdefault(_GIVEN, []).append(GivenFlag(edge, flag, tuple(values)))

@@ -14,7 +14,7 @@ from aiohttp import web
 from services.console.http.unreadable_requests import unreadable
 from services.console.settings import ConsoleSettings
 from services.kit.metrics import Metrics
-from services.kit.net import Acceptor, Gate, Refusal, Refusals, plain_address, sockets
+from services.kit.net import Acceptor, ConnectionLimits, Refusal, Refusals, plain_address, sockets
 from services.kit.process import HttpHandler
 from services.kit.session import Peer
 
@@ -102,7 +102,7 @@ class Door(web.BaseSite):
         self._settings = settings
         self._tls = tls
         self._metrics = metrics
-        self._gate = Gate((), settings.max_connections, settings.max_connections_per_address)
+        self._gate = ConnectionLimits((), settings.max_connections, settings.max_connections_per_address)
         self._refusals = Refusals(metrics.edge, listener)
         self._acceptor: Acceptor | None = None
         self._inside: set[Visitor] = set()
@@ -131,7 +131,7 @@ class Door(web.BaseSite):
 
     def _accepted(self, sock: socket.socket, host: str, port: int) -> None:
         peer = Peer(plain_address(host), port)
-        if (reason := self._gate.enter(peer.address)) is not None:
+        if (reason := self._gate.admit(peer.address)) is not None:
             sock.close()
             self._refused(reason, peer)
             return
@@ -164,7 +164,7 @@ class Door(web.BaseSite):
 
     def _gone(self, visitor: Visitor, peer: Peer) -> None:
         self._inside.discard(visitor)
-        self._gate.leave(peer.address)
+        self._gate.release(peer.address)
 
     def _refused(self, reason: Refusal, peer: Peer, detail: str = "") -> None:
         self._metrics.count_refusal(reason)

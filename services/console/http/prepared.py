@@ -8,7 +8,7 @@ from aiohttp import web
 
 from services.console.contract.safe_headers import SAFE, SAFE_PART
 from services.console.http.static import Part
-from services.kit.process import without_versions
+from services.kit.process import remove_server_header
 
 BEGAN = web.RequestKey("answer_began", float)
 
@@ -17,7 +17,7 @@ async def prepare(request: web.Request, response: web.StreamResponse) -> None:
     for name, value in (SAFE_PART if isinstance(response, Part) else SAFE).items():
         response.headers.setdefault(name, value)
     response.headers.setdefault("Cache-Control", "no-store")
-    await without_versions(request, response)
+    await remove_server_header(request, response)
     request[BEGAN] = time.monotonic()
 
 

@@ -3,8 +3,16 @@
 It only reads settings: their meaning belongs to the packages that use them.
 """
 
-from services.kit.config.flags import Flag, Given
-from services.kit.config.layers import MAX_SECONDS, SettingsError, Tree, explain, merge, nested, read_flags
+from services.kit.config.flags import Flag, GivenFlag
+from services.kit.config.layers import (
+    MAX_SECONDS,
+    SettingsError,
+    Tree,
+    describe_errors,
+    merge,
+    nested,
+    read_flags,
+)
 from services.kit.config.secret import SecretText, SecretUrl, mask
 from services.kit.config.settings import (
     GlobalSettings,
@@ -18,7 +26,7 @@ from services.kit.config.settings import (
 __all__ = [
     "MAX_SECONDS",
     "Flag",
-    "Given",
+    "GivenFlag",
     "GlobalSettings",
     "HealthSettings",
     "LogSettings",
@@ -28,7 +36,7 @@ __all__ = [
     "SettingsError",
     "TracingSettings",
     "Tree",
-    "explain",
+    "describe_errors",
     "load",
     "mask",
     "merge",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.kit.config.layers import Place, Tree, merge, nested
+from services.kit.config.layers import SettingPath, Tree, merge, nested
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenFlag:
     """A flag and its values: one, or with a repeatable flag as many as there were."""
 
     edge: str
@@ -28,7 +28,7 @@ class Given:
     values: tuple[str, ...]
 
     @property
-    def path(self) -> Place:
+    def path(self) -> SettingPath:
         """Of the setting."""
         return ("edges", self.edge, *self.flag.field.split("."))
 
@@ -38,7 +38,7 @@ class Given:
         return [f"{self.flag.name}={value}" for value in self.values]
 
 
-def tree_of(given: Sequence[Given]) -> Tree:
+def tree_of(given: Sequence[GivenFlag]) -> Tree:
     """Nested as in the file. Values are text, as from the environment: the settings know what they mean.
 
     A repeatable flag's empty values are left out: a script may say `--neighbour "$N"` where there is none, and the list
@@ -51,6 +51,6 @@ def tree_of(given: Sequence[Given]) -> Tree:
     return tree
 
 
-def names_of(given: Sequence[Given]) -> dict[Place, str]:
+def names_of(given: Sequence[GivenFlag]) -> dict[SettingPath, str]:
     """Which flag said what stands at a path."""
     return {one.path: one.flag.name for one in given}

@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]*=?")  # the rest may be a secret
 _BEGINNING = re.compile(r"^(Input|String) should")  # of pydantic's own messages
 
 Tree = dict[str, Any]
-Place = tuple[str, ...]  # the path of a setting
+SettingPath = tuple[str, ...]  # the path of a setting
 
 MAX_SECONDS = 604_800.0  # a week: a longer time in the settings is a slip of the pen
 
@@ -48,12 +48,12 @@ class Layers:
     environment: Mapping[str, Any]
     file: Mapping[str, Any]
     file_name: str
-    flag_names: Mapping[Place, str] = field(default_factory=dict)  # of what a flag of its own said
+    flag_names: Mapping[SettingPath, str] = field(default_factory=dict)  # of what a flag of its own said
 
     def merged(self) -> Tree:
         return merge(merge(dict(self.file), self.environment), self.flags)
 
-    def origin(self, path: Place) -> str | None:
+    def origin(self, path: SettingPath) -> str | None:
         """Who said what stands at `path`."""
         if _has(self.flags, path):
             return self.flag_names.get(path, "the command line")
@@ -161,7 +161,7 @@ def _section(name: str) -> str | None:
     return name[len(PREFIX) :].partition(SEPARATOR)[0].lower() if name.startswith(PREFIX) else None
 
 
-def _has(tree: Any, path: Place) -> bool:
+def _has(tree: Any, path: SettingPath) -> bool:
     for name in path:
         if not isinstance(tree, Mapping) or name not in tree:
             return False
@@ -169,15 +169,15 @@ def _has(tree: Any, path: Place) -> bool:
     return True
 
 
-def explain(
-    error: ValidationError, model: type[BaseModel], layers: Layers | None, under: Place = ()
+def describe_errors(
+    error: ValidationError, model: type[BaseModel], layers: Layers | None, under: SettingPath = ()
 ) -> list[str]:
     """A line for each fault: the field, what is wrong, what is allowed, and who said it."""
     return [_line(fault["type"], fault, model, layers, under) for fault in error.errors(include_url=False)]
 
 
 def _line(
-    kind: str, fault: Mapping[str, Any], model: type[BaseModel], layers: Layers | None, under: Place
+    kind: str, fault: Mapping[str, Any], model: type[BaseModel], layers: Layers | None, under: SettingPath
 ) -> str:
     inner = tuple(str(part) for part in fault["loc"])
     path = (*under, *inner)
@@ -191,14 +191,14 @@ def _in_one_line(name: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
-def _origins(layers: Layers | None, path: Place) -> Iterator[str]:
+def _origins(layers: Layers | None, path: SettingPath) -> Iterator[str]:
     """Who said it, or else what it stands in (an item of a list has no origin of its own)."""
     for end in range(len(path), 0, -1):
         if layers is not None and (origin := layers.origin(path[:end])) is not None:
             yield origin
 
 
-def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: Place) -> str:
+def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: SettingPath) -> str:
     if kind == "extra_forbidden":
         return f"unknown; allowed: {', '.join(_fields_at(model, inner[:-1]))}"
     if kind == "missing":
@@ -213,7 +213,7 @@ def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: P
     return f"{text}, not {shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + '...'}"
 
 
-def _fields_at(model: type[BaseModel], inner: Place) -> list[str]:
+def _fields_at(model: type[BaseModel], inner: SettingPath) -> list[str]:
     """The fields of the model at a place inside another one, through mappings, options and lists."""
     here: Any = model
     for name in inner:

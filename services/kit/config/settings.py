@@ -20,12 +20,12 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from services.kit.config.flags import Given, names_of, tree_of
+from services.kit.config.flags import GivenFlag, names_of, tree_of
 from services.kit.config.layers import (
     MAX_SECONDS,
     Layers,
     SettingsError,
-    explain,
+    describe_errors,
     merge,
     read_environment,
     read_file,
@@ -35,7 +35,7 @@ from services.kit.config.secret import SECRET_FAULT, SecretText, SecretUrl, mask
 from services.outside.url import BadUrl, parse_url
 
 SettingsT_co = TypeVar("SettingsT_co", bound=BaseModel, covariant=True)
-PartT = TypeVar("PartT", bound=BaseModel)
+SectionT = TypeVar("SectionT", bound=BaseModel)
 
 __all__ = ["GlobalSettings", "SettingsError", "load"]
 
@@ -275,16 +275,18 @@ class GlobalSettings(BaseSettings):
             said = split_lists(edge.settings, self.edges.get(edge.name, {}))
             return edge.settings.model_validate(merge(defaults, said))
         except ValidationError as error:
-            raise SettingsError(explain(error, edge.settings, self._layers, ("edges", edge.name))) from None
+            raise SettingsError(
+                describe_errors(error, edge.settings, self._layers, ("edges", edge.name))
+            ) from None
 
-    def part(self, model: type[PartT], name: str, given: Mapping[str, Any]) -> PartT:
+    def section(self, model: type[SectionT], name: str, given: Mapping[str, Any]) -> SectionT:
         """A section that its own model checks, and over it what a command was given: `given` replaces each field that
         it names. Raises SettingsError."""
         said = {**split_lists(model, getattr(self, name)), **given}
         try:
             return model.model_validate(said)
         except ValidationError as error:
-            raise SettingsError(explain(error, model, self._layers, (name,))) from None
+            raise SettingsError(describe_errors(error, model, self._layers, (name,))) from None
 
     def _refuse_unknown_edges(self, asked: HasSettings[BaseModel]) -> None:
         """Raise SettingsError for a mistyped name: its settings would be ignored in silence."""
@@ -312,7 +314,7 @@ class GlobalSettings(BaseSettings):
 
 
 def load(
-    file: Path | None = None, flags: Mapping[str, Any] | None = None, given: Sequence[Given] = ()
+    file: Path | None = None, flags: Mapping[str, Any] | None = None, given: Sequence[GivenFlag] = ()
 ) -> GlobalSettings:
     """Put the layers together. `flags` is nested like the file; over it stand the edges' own flags, `given`.
 
@@ -331,7 +333,7 @@ def load(
     try:
         settings = GlobalSettings(**layers.merged())
     except ValidationError as error:
-        raise SettingsError(explain(error, GlobalSettings, layers)) from None
+        raise SettingsError(describe_errors(error, GlobalSettings, layers)) from None
     settings._layers = layers  # noqa: SLF001 - its own class method
     return settings
 

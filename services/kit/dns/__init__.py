@@ -3,11 +3,11 @@
 It knows nothing of what is said over a connection.
 """
 
-from services.kit.dns.lookup import look_up
+from services.kit.dns.lookup import resolve
 from services.kit.dns.socket_connect import connect, writable
 
 __all__ = [
     "connect",
-    "look_up",
+    "resolve",
     "writable",
 ]

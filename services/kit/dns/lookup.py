@@ -13,14 +13,14 @@ from threading import Lock, Thread
 
 from services.kit.dns.socket_connect import Address
 
-MOST = 64  # look-ups at once, each a thread
+MAX_LOOKUPS = 64  # look-ups at once, each a thread
 IN_LINE_S = 3.0  # how long a name waits for others to end before it is refused
 
-Place = tuple[int, Address]  # the family and the address
-Answer = list[Place] | OSError
+ResolvedAddress = tuple[int, Address]  # the family and the address
+Answer = list[ResolvedAddress] | OSError
 
 
-async def look_up(host: str, port: int) -> list[Place]:
+async def resolve(host: str, port: int) -> list[ResolvedAddress]:
     """All places behind a name, or the one that an address is, each once.
 
     Names that hang hold up no others, until there are MOST of them. Raises OSError, and UnicodeError for what is no
@@ -37,7 +37,7 @@ async def look_up(host: str, port: int) -> list[Place]:
     return [(family, (address[0], port, *address[2:])) for family, address in found]
 
 
-def _asked(host: str | bytes, port: int, flags: int = 0) -> list[Place]:
+def _asked(host: str | bytes, port: int, flags: int = 0) -> list[ResolvedAddress]:
     """Asks the system, and blocks."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=flags)
     return list(dict.fromkeys((int(family), address) for family, _, _, _, address in found))
@@ -51,21 +51,21 @@ class _Question:
     waiting: set[asyncio.Future[Answer]] = field(default_factory=set)
 
 
-class LookUps:
+class NameResolver:
     """At most `most` at once, one of a name: who asks for the same gets the same answer.
 
     Nobody waits for the threads: neither those who give up asking, nor the process when it ends. May be asked from
     several loops.
     """
 
-    def __init__(self, most: int = MOST, in_line_s: float = IN_LINE_S) -> None:
+    def __init__(self, most: int = MAX_LOOKUPS, in_line_s: float = IN_LINE_S) -> None:
         self._most = most
         self._in_line_s = in_line_s
         self._lock = Lock()  # for all that follows
         self._questions: dict[bytes, _Question] = {}  # by name, in the order in which they came
         self._threads = 0
 
-    async def ask(self, name: bytes) -> list[Place]:
+    async def ask(self, name: bytes) -> list[ResolvedAddress]:
         """Places with port 0. Raises OSError."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[Answer] = loop.create_future()
@@ -143,4 +143,4 @@ def _settle(waiter: asyncio.Future[Answer], answer: Answer) -> None:
         waiter.set_result(answer)
 
 
-_look_ups = LookUps()
+_look_ups = NameResolver()

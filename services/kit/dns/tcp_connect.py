@@ -6,11 +6,11 @@ import asyncio
 import os
 import socket
 
-from services.kit.dns.lookup import Place, look_up
+from services.kit.dns.lookup import ResolvedAddress, resolve
 from services.kit.dns.socket_connect import Address, connect
 
 
-async def reach(host: str, port: int, timeout_s: float) -> tuple[socket.socket, str]:
+async def open_tcp(host: str, port: int, timeout_s: float) -> tuple[socket.socket, str]:
     """A connected socket and the address at its other end.
 
     All addresses of the name are tried in turn, and each gets its share of the time that is left: one that never
@@ -33,10 +33,10 @@ async def reach(host: str, port: int, timeout_s: float) -> tuple[socket.socket, 
     raise _failure(failures)
 
 
-async def _look_up(host: str, port: int, end: float, timeout_s: float) -> list[Place]:
+async def _look_up(host: str, port: int, end: float, timeout_s: float) -> list[ResolvedAddress]:
     try:
         async with asyncio.timeout_at(end):
-            return await look_up(host, port)
+            return await resolve(host, port)
     except TimeoutError:
         raise TimeoutError(f"the name was not looked up within {timeout_s:g} s") from None
     except socket.gaierror as error:

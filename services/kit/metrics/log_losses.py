@@ -17,7 +17,7 @@ class LogLosses(Collector):
         self._known: int | None = None
         self._lost = 0
 
-    def tell(self, copies_lost: int | None) -> None:
+    def update(self, copies_lost: int | None) -> None:
         """None: nobody can look; what was known stays."""
         if copies_lost is None:
             return

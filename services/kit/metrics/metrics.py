@@ -22,9 +22,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from services.kit.measure import SECONDS_BUCKETS, Measure
 from services.kit.metrics import measures
 from services.kit.metrics.build import Build
-from services.kit.metrics.queue_figures import NAMES, Done, Journal
 from services.kit.metrics.queue_meter import QueueMeter
 from services.kit.metrics.queue_names import QueueNames
+from services.kit.metrics.queue_totals import NAMES, Done, Journal
 from services.kit.metrics.shared_names import SharedNames
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -161,7 +161,7 @@ class Metrics:
         self.traffics: list[Traffic] = []  # of all listeners and diallers
         self.refused: collections.Counter[str] = collections.Counter()  # as `refusals`
         # Every refusal and alarm of the store has its counter: to be given to the store as its observer.
-        self.count_store_event = StoreObserver(self)
+        self.store_observer = StoreObserver(self)
         self.requests = functools.cache(self._request_counter)
         self.seconds = functools.cache(self._request_seconds)
 
@@ -195,14 +195,14 @@ class Metrics:
         self.refusals.labels(self.edge, reason).inc()
 
     def render(self) -> bytes:
-        """The text of /metrics; what is told of queues is as of the last `tell_queues`."""
+        """The text of /metrics; what is told of queues is as of the last `publish_queues`."""
         return generate_latest(self.registry)
 
-    def tell_store_calls(self) -> None:
+    def publish_store_calls(self) -> None:
         """What is told of how fast the store answers is up to date by then."""
         self.store_calls.publish(self._store_seconds)
 
-    def tell_queues(self) -> None:
+    def publish_queues(self) -> None:
         """What is told of each queue is up to date by then."""
         if self.queues is not None:
             self.queues.publish()

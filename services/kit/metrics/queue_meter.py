@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 from prometheus_client.registry import Collector
 
-from services.kit.metrics.queue_figures import Done, Family, Figures, Journal, families
 from services.kit.metrics.queue_names import QueueNames
+from services.kit.metrics.queue_totals import Done, Family, Figures, Journal, families
 
 log = logging.getLogger(__name__)
 

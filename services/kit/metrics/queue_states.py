@@ -10,8 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from services.kit.metrics import state_measures
+from services.kit.metrics.queue_counters import QueueRises
 from services.kit.metrics.queue_names import OTHER, label_of
-from services.kit.metrics.queue_rises import QueueRises
 
 Family = GaugeMetricFamily | CounterMetricFamily
 
@@ -113,7 +113,7 @@ class QueueStates(Collector):
         self._states: States | None = None
         self._rises = {field: QueueRises(one) for field, one in COUNTED.items()}
 
-    def tell(self, states: States | None) -> None:
+    def update(self, states: States | None) -> None:
         """None: nobody can look."""
         self._states = states
         if states is None:

@@ -32,7 +32,7 @@ class ReportMetrics(Collector):
     def __init__(self) -> None:
         self._told: Figures | None = None
 
-    def tell(self, figures: Figures | None) -> None:
+    def update(self, figures: Figures | None) -> None:
         """None: there is no report."""
         self._told = figures
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from services.kit.metrics.json_lines import encode_line, parse_lines, whole_lines
 
 
-def told_by(file: Path) -> set[str]:
+def read_names(file: Path) -> set[str]:
     """The names that there are now."""
     _, told = SharedNames(file).news()
     return {label for label, _ in told}

@@ -28,7 +28,7 @@ class StoreMemory(Collector):
     def __init__(self) -> None:
         self._memory: Memory | None = None
 
-    def tell(self, memory: Memory | None) -> None:
+    def update(self, memory: Memory | None) -> None:
         """None: nobody can look."""
         self._memory = memory
 

@@ -1,56 +1,56 @@
-"""Connections: listeners, diallers, TLS, limits, timers and the memory that they may hold.
+"""Connections: listeners, diallers, TLS, limits, timers and memory budgets.
 
-It knows the session of a connection as an interface only, and no protocol.
+It knows a session as an interface only, and no protocol.
 """
 
 from services.kit.net.acceptor import (
-    BATCH,
-    EXHAUSTED,
-    REST_S,
+    ACCEPT_BATCH,
+    EXHAUSTED_ERRNOS,
+    EXHAUSTED_PAUSE_S,
     Acceptor,
     AddressInUse,
-    cannot_listen,
-    listening,
+    listen_error,
     open_bound,
+    open_listening,
 )
 from services.kit.net.alarm import Alarm
-from services.kit.net.connection_inspector import number, of_peer
-from services.kit.net.connection_limits import Gate, Network, Networks, plain_address
+from services.kit.net.connection_inspector import count_argument, describe_peer
+from services.kit.net.connection_limits import ConnectionLimits, Network, Networks, plain_address
 from services.kit.net.dialler import Dialler, DialSettings
-from services.kit.net.host import NOBODY
+from services.kit.net.host import NO_SESSION
 from services.kit.net.listener import BindAddress, ListenerSettings, port_setting
 from services.kit.net.proxy_header import proxy_fault, proxy_version
 from services.kit.net.refusals import Denials, Refusal, Refusals, Throttle
-from services.kit.net.tls import TlsKeeper, TlsSettings, server_context
+from services.kit.net.tls import ReloadableTlsContext, TlsSettings, server_context
 from services.kit.net.tls_hello import begins_tls
 
 __all__ = [
-    "BATCH",
-    "EXHAUSTED",
-    "NOBODY",
-    "REST_S",
+    "ACCEPT_BATCH",
+    "EXHAUSTED_ERRNOS",
+    "EXHAUSTED_PAUSE_S",
+    "NO_SESSION",
     "Acceptor",
     "AddressInUse",
     "Alarm",
     "BindAddress",
+    "ConnectionLimits",
     "Denials",
     "DialSettings",
     "Dialler",
-    "Gate",
     "ListenerSettings",
     "Network",
     "Networks",
     "Refusal",
     "Refusals",
+    "ReloadableTlsContext",
     "Throttle",
-    "TlsKeeper",
     "TlsSettings",
     "begins_tls",
-    "cannot_listen",
-    "listening",
-    "number",
-    "of_peer",
+    "count_argument",
+    "describe_peer",
+    "listen_error",
     "open_bound",
+    "open_listening",
     "plain_address",
     "port_setting",
     "proxy_fault",

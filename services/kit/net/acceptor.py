@@ -1,4 +1,4 @@
-"""A listening socket that survives floods and a system without descriptors."""
+"""Accept connections; survive floods and a lack of file descriptors."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import logging
 import socket
 from collections.abc import Callable
 
-from services.kit.config.layers import Place, SettingsError
+from services.kit.config.layers import SettingPath, SettingsError
 from services.outside.url import mask_input
 
 log = logging.getLogger(__name__)
 
-BATCH = 64  # connections accepted in a row, before others get a turn
-REST_S = 0.2  # pause after the system had no descriptor or memory for one more connection
-QUIET_S = 60.0  # between two log lines about that, where it comes and goes
-EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+ACCEPT_BATCH = 64  # connections accepted in a row, before the loop gets its turn
+EXHAUSTED_PAUSE_S = 0.2  # pause after a lack of descriptors or memory
+QUIET_S = 60.0  # minimum between two log lines about it
+EXHAUSTED_ERRNOS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
-BACKLOG = 1024  # connections that wait to be accepted, where no setting says how many
+BACKLOG = 1024  # connections waiting to be accepted, unless a setting says otherwise
 
 Accepted = Callable[[socket.socket, str, int], None]  # the connection, the peer's address and port
 
 
 def open_bound(host: str, port: int, reuse_port: bool = False) -> socket.socket:
-    """A bound TCP socket; `::` takes IPv4 too. Raises OSError."""
+    """Return a bound TCP socket; `::` accepts IPv4 too. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -42,16 +42,16 @@ def open_bound(host: str, port: int, reuse_port: bool = False) -> socket.socket:
 
 
 class AddressInUse(SettingsError):
-    """Another socket has the address."""
+    """Another socket uses the address."""
 
 
-def listening(
-    host: str, port: int, setting: Place, backlog: int = BACKLOG, reuse_port: bool = False
+def open_listening(
+    host: str, port: int, setting: SettingPath, backlog: int = BACKLOG, reuse_port: bool = False
 ) -> socket.socket:
-    """Return a TCP socket that listens. `setting` names the port in errors. Raises SettingsError, AddressInUse.
+    """Return a listening TCP socket. `setting` names the port in errors. Raises SettingsError, AddressInUse.
 
-    With SO_REUSEADDR several sockets may be bound to a port on which none listens yet, so only both calls together
-    decide who has it.
+    With SO_REUSEADDR several sockets may be bound to a port as long as none listens, so the port is taken only once
+    both calls have succeeded.
     """
     try:
         sock = open_bound(host, port, reuse_port)
@@ -61,23 +61,23 @@ def listening(
             sock.close()
             raise
     except OSError as error:
-        raise cannot_listen(host, port, setting, error) from None
+        raise listen_error(host, port, setting, error) from None
     return sock
 
 
-def cannot_listen(host: str, port: int, setting: Place, error: OSError) -> SettingsError:
-    """Return the error that says which address cannot be had, why, and which setting to change."""
+def listen_error(host: str, port: int, setting: SettingPath, error: OSError) -> SettingsError:
+    """Return an error that names the address, the cause and the setting to change."""
     name = ".".join(setting)
     text = f"cannot listen on {mask_input(host)} port {port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
         return AddressInUse(
-            [f"{text}; another `penstock up` or `serve` may run there: end it, or change {name}"]
+            [f"{text}; another `penstock up` or `serve` may use it: stop that, or change {name}"]
         )
-    return SettingsError([f"{text}; change {name}, or the host beside it"])
+    return SettingsError([f"{text}; change {name} or its host"])
 
 
 class Acceptor:
-    """Accepts on a listening socket and hands the connections on. Calls `on_accept` only from the loop."""
+    """Passes the connections of a listening socket to `on_accept`, which is called only from the loop."""
 
     def __init__(
         self,
@@ -85,28 +85,29 @@ class Acceptor:
         on_accept: Accepted,
         on_exhausted: Callable[[], None] = lambda: None,
     ) -> None:
-        """on_exhausted: called for each attempt that failed, to count it."""
+        """Start accepting. `on_exhausted` is called for each attempt that fails for lack of resources."""
         self._loop = asyncio.get_running_loop()
         self._on_accept = on_accept
         self._on_exhausted = on_exhausted
         self._failures = 0  # in a row
-        self._told = False  # the log says that there are some
-        self._quiet_until = 0.0  # by the loop's clock
+        self._is_failing = False  # as it was logged
+        self._quiet_until = 0.0  # loop time
         self._rest: asyncio.TimerHandle | None = None
         self._sock = sock
         self._watch()
 
     @property
     def address(self) -> tuple[str, int]:
+        """Return the bound host and port."""
         host, port = self._sock.getsockname()[:2]
         return host, port
 
     def close(self) -> None:
-        """Who has connected already is let in first: closing the socket would meet him with a reset."""
+        """Accept the connections that wait, which closing would reset, and close the socket."""
         self._loop.remove_reader(self._sock)
         while self._accept_batch():
             pass
-        if self._rest is not None:  # from before, or without room for who has connected
+        if self._rest is not None:
             self._rest.cancel()
         self._sock.close()
 
@@ -115,16 +116,16 @@ class Acceptor:
         self._loop.add_reader(self._sock, self._accept_batch)
 
     def _accept_batch(self) -> bool:
-        """True if there may be more."""
-        for _ in range(BATCH):
+        """Return True if more connections may be waiting."""
+        for _ in range(ACCEPT_BATCH):
             try:
                 sock, address = self._sock.accept()
             except BlockingIOError:
                 self._recovered()
                 return False
             except OSError as error:
-                # Others are one connection's own misfortune: it was reset while it waited (accept(2)).
-                if error.errno in EXHAUSTED:
+                # Other errors concern one connection, reset while it waited (accept(2)).
+                if error.errno in EXHAUSTED_ERRNOS:
                     self._exhausted(error)
                     return False
                 continue
@@ -132,28 +133,25 @@ class Acceptor:
         return True
 
     def _recovered(self) -> None:
-        """No connection waits any more."""
-        if self._told:
+        if self._is_failing:
             fields = {"action": "accept_resumed", "attempts": self._failures, **self._fields()}
             log.info("connections are accepted again", extra=fields)
-        self._told, self._failures = False, 0
+        self._is_failing, self._failures = False, 0
 
     def _fields(self) -> dict[str, object]:
         host, port = self.address
         return {"host": host, "port": port}
 
     def _exhausted(self, error: OSError) -> None:
-        """Trying again at once would only burn the processor: those who wait stay in the backlog."""
+        """Pause accepting: retrying at once would only use up the processor. Clients wait in the backlog."""
         self._on_exhausted()
         self._failures += 1
         now = self._loop.time()
-        if not self._told and now >= self._quiet_until:
-            self._told, self._quiet_until = True, now + QUIET_S
-            text = (
-                "cannot accept connections: %s; clients wait until others leave; raise the limit (ulimit -n)"
-            )
+        if not self._is_failing and now >= self._quiet_until:
+            self._is_failing, self._quiet_until = True, now + QUIET_S
+            text = "cannot accept connections: %s; clients wait until others disconnect; raise the limit (ulimit -n)"
             log.error(text, error.strerror, extra={"action": "accept_failed", **self._fields()})
         self._loop.remove_reader(self._sock)
         if self._rest is not None:
             self._rest.cancel()
-        self._rest = self._loop.call_later(REST_S, self._watch)
+        self._rest = self._loop.call_later(EXHAUSTED_PAUSE_S, self._watch)

@@ -9,8 +9,10 @@ MIN_DELAY_S = 0.001  # the loop counts in milliseconds; a delay of 0 would run b
 
 
 class Alarm:
-    """Calls `action` no later than asked. Set lazily: asking for a later time costs nothing, and the action
-    finds out by itself that it came too early and sets the alarm again."""
+    """A timer that calls `action` at the requested time or earlier.
+
+    Postponing costs nothing: the old timer fires, and the action checks the time and sets the alarm again.
+    """
 
     __slots__ = ("_action", "_at", "_handle", "_loop")
 
@@ -21,7 +23,7 @@ class Alarm:
         self._at = 0.0
 
     def set(self, due: float, now: float) -> None:
-        """Make sure that the action runs at `due` (loop time) or earlier."""
+        """Run the action at `due` (loop time) or earlier."""
         if self._handle is not None:
             if self._at <= due:
                 return
@@ -30,7 +32,7 @@ class Alarm:
         self._handle = self._loop.call_later(max(due - now, MIN_DELAY_S), self._ring)
 
     def cancel(self) -> None:
-        """Never call the action again."""
+        """Drop the pending call, if there is one."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -1,34 +1,29 @@
-"""The memory that all connections together may hold: of their peers' unfinished input, of output nobody reads."""
+"""Bound the memory that all connections together hold for unfinished input or unread output."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
-
-class Holder(Protocol):
-    """Something that holds memory and can be told to let go of it."""
-
-    def evict(self) -> None:
-        """Give everything back now, by `Budget.hold(self, 0)`."""
+Evict = Callable[[], None]  # drops everything that its holder holds, by `Budget.hold(evict, 0)`
 
 
 class Budget:
-    """When the sum passes the limit, whoever holds most has to go.
+    """A limit on a sum of bytes: when the sum exceeds it, the largest holders are evicted.
 
-    So many small senders are never closed for the sake of a few that open large messages and do not end them.
+    Many small senders are therefore never closed because of a few that begin large messages and do not finish them.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.total = 0
-        self._held: dict[Holder, int] = {}
+        self._held: dict[Evict, int] = {}  # a holder is known by its method that evicts it
 
-    def hold(self, holder: Holder, size: int) -> None:
-        """`holder` now holds `size` bytes in all."""
-        self.total += size - self._held.get(holder, 0)
+    def hold(self, evict: Evict, size: int) -> None:
+        """Set the number of bytes held by one holder. May evict this holder or others."""
+        self.total += size - self._held.get(evict, 0)
         if size:
-            self._held[holder] = size
+            self._held[evict] = size
         else:
-            self._held.pop(holder, None)
+            self._held.pop(evict, None)
         while self.total > self.max_bytes:
-            max(self._held, key=self._held.__getitem__).evict()
+            max(self._held, key=self._held.__getitem__)()

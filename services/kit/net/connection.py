@@ -1,7 +1,7 @@
-"""One connection: the shell between an event loop's transport and a session.
+"""Connect an event loop's transport to a protocol session.
 
-Everything here runs in loop callbacks. There is no task per connection, one timer, and few fields: thousands of
-idle connections have to be cheap.
+Everything here runs in loop callbacks. A connection has no task of its own, one timer and few fields, so that thousands
+of idle connections are cheap.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, cast
 
 from protos.types import PeerError
 from services.kit.net import sockets
-from services.kit.net.alarm import MIN_DELAY_S
+from services.kit.net.alarm import MIN_DELAY_S, Alarm
 from services.kit.net.connection_limits import plain_address
-from services.kit.net.host import NOBODY, Host
+from services.kit.net.host import NO_SESSION, Host
 from services.kit.net.proxy_header import proxy_fault, proxy_version
 from services.kit.net.refusals import Refusal
-from services.kit.net.stream import Phase, Stream
+from services.kit.net.stream import HELD_BY_OUTPUT, HELD_BY_SESSION, Phase, Stream
 from services.kit.net.tls_hello import TLS_FAULT, begins_tls
 from services.kit.session.session import Peer
 
@@ -31,7 +31,7 @@ _numbers = count(1)
 
 
 class Connection(Stream):
-    """An asyncio protocol towards the loop, a `Wire` towards its session."""
+    """An asyncio protocol for the loop, and a `Wire` for its session."""
 
     __slots__ = (
         "_begins_tls",
@@ -47,29 +47,27 @@ class Connection(Stream):
     )
 
     def __init__(self, host: Host[Connection], sock: socket.socket, peer: Peer) -> None:
-        super().__init__(host, sock)
+        super().__init__(host, sock, Alarm(host.loop, self._on_alarm))
         self.peer = peer
-        self.name: str | None = None  # what the peer says it is, once it has
+        self.name: str | None = None  # as the peer names itself
         self.began = host.now()
         self.received = 0  # octets
-        self._session = NOBODY
+        self._session = NO_SESSION
         self.number = next(_numbers)
-        self._held = 0  # bytes of the session's unfinished input, as the budget knows it
-        self._postponed = 0.0  # the deadline that unread bytes have put off, once
-        self._begins_tls = False  # what came first was a ClientHello
-        self._logged: set[str] | None = None  # reasons of refusals that are in the log already
+        self._held = 0  # bytes of unfinished input, as reported to the budget
+        self._postponed = 0.0  # the deadline that was postponed once because of unread bytes
+        self._begins_tls = False  # the input begins with a ClientHello
+        self._logged: set[str] | None = None  # reasons of refusals that have been logged
 
-    def name_peer(self, name: str) -> None:
-        self.name = name
-
-    # What the loop tells
+    # Called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A plain connection is open at once; TLS calls `attach`, and `open` after its handshake."""
+        """Open a plain connection at once. TLS calls `attach` instead, and `open` after its handshake."""
         self.attach(cast(asyncio.Transport, transport))
         self.open(self.peer)
 
     def open(self, peer: Peer) -> None:
+        """Make the session; `peer` has the certificate's names if there was a TLS handshake."""
         if self._phase is not Phase.OPENING:
             return
         self.peer = peer
@@ -77,16 +75,17 @@ class Connection(Stream):
         try:
             self._session = self._host.make_session(self)
         except Exception as error:  # noqa: BLE001
-            self._failed(error)
+            self._fail(error)
         self._host.on_open(self)
-        self._look(self._host.now())
+        self._update(self._host.now())
 
     def data_received(self, data: bytes) -> None:
+        """Pass input to the session; refuse a PROXY protocol header."""
         host = self._host
         octets = len(data)
         self.received += octets
         host.traffic.received += octets
-        if self.received == octets:  # also if the session closed before anything came
+        if self.received == octets:  # first input; the session may have closed before it
             if (version := proxy_version(data)) is not None:
                 self.refuse(Refusal.PROXY_HEADER, proxy_fault(version))
                 self.close()
@@ -98,11 +97,11 @@ class Connection(Stream):
         try:
             self._session.received(data, now)
         except Exception as error:  # noqa: BLE001
-            self._failed(error)
-        self._look(now)
+            self._fail(error)
+        self._update(now)
 
     def eof_received(self) -> bool:
-        """True keeps the transport open for writing: how to end is the session's decision."""
+        """Return True to keep the transport open for writing: the session decides when to close."""
         if not self.peer_ended:
             self.peer_ended = True
             if self._phase is Phase.OPEN:
@@ -112,22 +111,40 @@ class Connection(Stream):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._phase is Phase.GONE:
+        """Tell the session and the host that the connection has ended."""
+        if self._phase is Phase.CLOSED:
             return
-        # Once both sides have sent FIN, the state of the socket does not tell an orderly end from a reset.
+        # Once both sides have sent FIN, the socket's state no longer shows whether a reset followed.
         reset = exc is not None or self._reset or (self._phase is Phase.OPEN and self.is_reset())
-        self._phase = Phase.GONE
+        self._phase = Phase.CLOSED
         self._alarm.cancel()
-        self._unwatch()
-        self._host.budget.hold(self, 0)
-        session, self._session = self._session, NOBODY
+        self._watch = None
+        self._host.output.hold(self.evict_output, 0)
+        self._host.budget.hold(self.evict, 0)
+        session, self._session = self._session, NO_SESSION
         self._call(session.lost, reset)
-        self._host.on_gone(self)
+        self._host.on_lost(self)
 
-    # What `Wire` promises, beside the stream
+    def pause_writing(self) -> None:
+        """Stop reading, and count the output that is held up, until the peer reads on."""
+        self._hold(HELD_BY_OUTPUT)
+        if self._phase is Phase.OPEN:
+            self._watch_output()
+            self._host.output.hold(self.evict_output, self._transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Resume reading: the peer reads again."""
+        if self._phase is Phase.OPEN:
+            self._watch = None
+            self._host.output.hold(self.evict_output, 0)
+        if self._release(HELD_BY_OUTPUT):
+            self._call(self._session.resumed, self._host.now())
+
+    # Methods of `Wire`, beside those of the stream
 
     @property
     def local(self) -> tuple[str, int] | None:
+        """Return our own address and port, or None if the socket is closed."""
         try:
             host, port = self._sock.getsockname()[:2]
         except OSError:
@@ -136,27 +153,45 @@ class Connection(Stream):
 
     @property
     def conn(self) -> str:
+        """Return the connection's name in logs, unique on this machine."""
         return f"{os.getpid():x}.{self.number}"
 
     @property
     def held(self) -> int:
-        """Bytes of its unfinished input."""
+        """Return the bytes of unfinished input."""
         return self._held
 
     @property
     def age_ms(self) -> int:
-        """Since it was accepted, or somebody answered."""
+        """Return the milliseconds since the connection was established."""
         return round((self._host.now() - self.began) * 1000)
 
+    def name_peer(self, name: str) -> None:
+        """Set the name that the peer gave itself, for listings."""
+        self.name = name
+
+    def resume(self) -> None:
+        """End the session's own pause."""
+        if self._release(HELD_BY_SESSION):
+            self._call(self._session.resumed, self._host.now())
+
+    def close(self) -> None:
+        """Flush, send FIN and discard input; the output no longer counts against the budget."""
+        super().close()
+        self._host.output.hold(self.evict_output, 0)
+
     def abort(self) -> None:
-        self._host.budget.hold(self, 0)
+        """Reset the connection; unsent output is lost."""
+        self._host.budget.hold(self.evict, 0)
         super().abort()
 
     def reschedule(self) -> None:
-        self._look(self._host.now())
+        """Read the session's deadline and buffered bytes again."""
+        self._update(self._host.now())
 
     def refuse(self, reason: str, detail: str = "") -> None:
-        if self._begins_tls and not isinstance(reason, Refusal):  # the session took TLS for its own protocol
+        """Count a refusal, and log the first one of each reason."""
+        if self._begins_tls and not isinstance(reason, Refusal):  # the session parsed TLS as its own protocol
             reason, detail = Refusal.TLS_AT_A_PLAIN_PORT, TLS_FAULT
         self._host.on_refusal(reason)
         if self._logged is None:
@@ -165,69 +200,73 @@ class Connection(Stream):
             self._logged.add(reason)
             self._host.log_refusal(reason, self.peer, self.conn, detail)
 
-    # What the listener and the budget ask for
+    # Called by the host and its budgets
 
     def drain(self) -> None:
+        """Ask the session to finish; reset a connection whose handshake is under way."""
         if self._phase is Phase.OPEN:
             self._call(self._session.drain)
         elif self._phase is Phase.OPENING:
             self.abort()
 
     def evict(self) -> None:
+        """Close the connection: of all connections it holds most unfinished input."""
         self.refuse(Refusal.INPUT_BUDGET, f"held {self._held} bytes")
         self.abort()
 
-    # Inside
+    def evict_output(self) -> None:
+        """Close the connection: of all connections it holds most unread output."""
+        self._watch = None
+        self._host.output.hold(self.evict_output, 0)
+        self.refuse(Refusal.OUTPUT_BUDGET)
+        self.abort()
+
+    # Internal
 
     def _call(self, method: Callable[..., None], *arguments: Any) -> None:
         try:
             method(*arguments)
         except Exception as error:  # noqa: BLE001
-            self._failed(error)
-        self._look(self._host.now())
+            self._fail(error)
+        self._update(self._host.now())
 
-    def _failed(self, error: Exception) -> None:
-        """Whose fault was it? The peer's: refuse and close. Ours: traceback, and this connection only."""
+    def _fail(self, error: Exception) -> None:
+        """Refuse and close after a peer's error; log an internal error and reset this connection only."""
         if isinstance(error, PeerError):
             self.refuse(error.reason, error.detail)
             self.close()
             return
         fields = {"action": "session_failed", "conn": self.conn, "peer": str(self.peer)}
-        log.error("session failed: %r", error, exc_info=error, extra=fields)
+        log.error(
+            "internal error in a session; its connection is reset: %r", error, exc_info=error, extra=fields
+        )
         self._host.on_local_error()
         self.abort()
 
-    def _look(self, now: float) -> None:
-        """The session had its say: what does it hold, and when does it want to be called?"""
+    def _update(self, now: float) -> None:
+        """Read from the session how much input it holds, and when it is due."""
         if self._phase is not Phase.OPEN:
             return
         session = self._session
         held = session.buffered
         if held != self._held:
             self._held = held
-            self._host.budget.hold(self, held)
+            self._host.budget.hold(self.evict, held)
         if held and not self.peer_ended:
-            sockets.acknowledge(self._sock)  # the peer owes us the rest of something
+            sockets.acknowledge(self._sock)  # the rest of a request must still come
         due = session.deadline()
         if due is not None and (self.peer_ended or not self._holds):
             self._alarm.set(due, now)
 
-    def _on_released(self) -> None:
-        self._call(self._session.resumed, self._host.now())
-
-    def _on_output_budget(self) -> None:
-        self._unwatch()
-        self.refuse(Refusal.OUTPUT_BUDGET)
-        self.abort()
-
-    def _on_stalled(self) -> None:
-        self.refuse(Refusal.WRITE_TIMEOUT)
-        self.abort()
-
     def _on_alarm(self) -> None:
+        now = self._host.now()
         if self._phase is Phase.OPEN:
-            self._check_deadline(self._host.now())
-        super()._on_alarm()
+            self._check_deadline(now)
+        if self._is_output_stalled(now):
+            self.refuse(Refusal.WRITE_TIMEOUT)
+            self.abort()
+        if self._watch is not None:
+            self._alarm.set(self._watch.next_check, now)
 
     def _check_deadline(self, now: float) -> None:
         due = self._session.deadline()
@@ -236,7 +275,7 @@ class Connection(Stream):
         if now < due:
             self._alarm.set(due, now)
         elif not self.peer_ended and self._postponed != due and sockets.unread_bytes(self._sock):
-            # Not the peer was silent but our loop: read first. Only once, or a steady sender is never late.
+            # Our loop was late, not the peer: read first. Only once, or a steady sender would never time out.
             self._postponed = due
             self._alarm.set(now + MIN_DELAY_S, now)
         else:

@@ -1,4 +1,4 @@
-"""Who may come in: allow-list, connections of the listener, connections of one address."""
+"""Decide which connections a listener accepts: allowed networks, total, and connections per address."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pydantic import BeforeValidator, PlainValidator
 from services.kit.net.refusals import Refusal
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-IPV6_HOST_PREFIX = 8  # bytes: whoever has one IPv6 address has its whole /64, so that is what is counted
+IPV6_HOST_PREFIX = 8  # bytes: a host usually has a whole /64, so connections are counted by /64
 
 
 def _split(value: Any) -> Any:
-    """An environment variable holds several networks as `10.0.0.0/8,fd00::/8`."""
+    """Split the text of an environment variable, such as `10.0.0.0/8,fd00::/8`."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
@@ -30,23 +30,23 @@ Networks = Annotated[tuple[Annotated[Network, PlainValidator(_network)], ...], B
 
 
 def plain_address(host: str) -> str:
-    """Without a scope, and an IPv4 address as itself where an IPv6 socket shows it as ::ffff:a.b.c.d."""
+    """Return an address without its scope, and an IPv4-mapped IPv6 address (::ffff:a.b.c.d) as IPv4."""
     host = host.partition("%")[0]
     return host.rpartition(":")[2] if host.startswith("::ffff:") and "." in host else host
 
 
-class Gate:
-    """Counts the connections of one listener. `None` from `enter` means: come in, and `leave` when you go."""
+class ConnectionLimits:
+    """The limits of one listener and its current connections. An admitted connection must be released."""
 
     def __init__(self, allow: tuple[Network, ...], max_connections: int, max_per_address: int) -> None:
         self._allow = allow
         self._max_connections = max_connections
         self._max_per_address = max_per_address
-        self._inside: Counter[bytes] = Counter()
+        self._by_address: Counter[bytes] = Counter()
         self.count = 0
 
-    def enter(self, address: str) -> Refusal | None:
-        """`address` as `plain_address` gives it."""
+    def admit(self, address: str) -> Refusal | None:
+        """Count a connection and return None, or return why it is refused. `address`: from `plain_address`."""
         if self.count >= self._max_connections:
             return Refusal.CONNECTION_LIMIT
         if self._allow or self._max_per_address:
@@ -54,21 +54,22 @@ class Gate:
             if self._allow and not any(parsed in network for network in self._allow):
                 return Refusal.NOT_ALLOWED
             if self._max_per_address:
-                key = _counted(parsed)
-                if self._inside[key] >= self._max_per_address:
+                key = _key(parsed)
+                if self._by_address[key] >= self._max_per_address:
                     return Refusal.ADDRESS_LIMIT
-                self._inside[key] += 1
+                self._by_address[key] += 1
         self.count += 1
         return None
 
-    def leave(self, address: str) -> None:
+    def release(self, address: str) -> None:
+        """Stop counting a connection that was admitted."""
         self.count -= 1
         if self._max_per_address:
-            key = _counted(ipaddress.ip_address(address))
-            self._inside[key] -= 1
-            if not self._inside[key]:
-                del self._inside[key]
+            key = _key(ipaddress.ip_address(address))
+            self._by_address[key] -= 1
+            if not self._by_address[key]:
+                del self._by_address[key]
 
 
-def _counted(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bytes:
+def _key(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bytes:
     return address.packed if address.version == 4 else address.packed[:IPV6_HOST_PREFIX]

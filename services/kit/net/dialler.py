@@ -1,4 +1,4 @@
-"""Connections that we open. To a session they look like accepted ones, and they end with them in the drain."""
+"""Open connections to other systems. Their sessions and their drain are as those of accepted connections."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.kit.config.layers import MAX_SECONDS
-from services.kit.dns.tcp_connect import reach
+from services.kit.dns.tcp_connect import open_tcp
 from services.kit.metrics.metrics import Metrics
 from services.kit.net.budget import Budget
 from services.kit.net.connection import Connection
 from services.kit.net.connection_limits import plain_address
 from services.kit.net.connections import Connections
-from services.kit.net.tls import ClientTls, TlsFilter, TlsKeeper
+from services.kit.net.tls import ClientTls, ReloadableTlsContext, TlsFilter
 from services.kit.session.session import Peer, Session, SessionFactory, Wire
 
 __all__ = ["ClientTls", "DialSettings", "Dialler"]
@@ -27,36 +27,43 @@ class DialSettings(BaseModel):
 
     tls: ClientTls | None = None
     connect_timeout_s: float = Field(
-        default=5.0, gt=0, le=MAX_SECONDS, description="for the name, and all of its addresses"
+        default=5.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="to resolve the name and connect to one of its addresses",
     )
     handshake_timeout_s: float = Field(default=10.0, gt=0, le=MAX_SECONDS)
     write_timeout_s: float = Field(
-        default=30.0, gt=0, le=MAX_SECONDS, description="output without progress: closed"
+        default=30.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="close the connection after output without progress for this long",
     )
-    write_buffer_bytes: int = Field(default=256 << 10, ge=1 << 10, description="beyond it reading stops")
+    write_buffer_bytes: int = Field(default=256 << 10, ge=1 << 10, description="beyond it, no input is read")
 
 
 @dataclass(slots=True)
 class Attempt:
-    """A connection that is not open yet. Whatever becomes of it is told by `opened`."""
+    """A connection that is not open yet. Its outcome goes to `opened`."""
 
-    where: str  # for messages
+    where: str  # host and port, for messages
     factory: SessionFactory
     opened: asyncio.Future[Connection]
-    connection: Connection | None = None  # once somebody has answered
+    connection: Connection | None = None  # once TCP is connected
 
     def fail(self, error: OSError) -> None:
+        """Set the error, unless the outcome is known already."""
         if not self.opened.done():
             self.opened.set_exception(error)
 
 
 class Dialler(Connections):
-    """Opens connections for an edge. Made in the loop that it works in."""
+    """Opens connections for an edge, in the loop that runs when it is made."""
 
     def __init__(
         self, name: str, settings: DialSettings, budget: Budget, metrics: Metrics, output: Budget
     ) -> None:
-        """Raises SettingsError if the TLS files are not usable."""
+        """Read the TLS files. Raises SettingsError if they are unusable."""
         super().__init__(
             name,
             metrics,
@@ -64,23 +71,23 @@ class Dialler(Connections):
             output,
             write_buffer_bytes=settings.write_buffer_bytes,
             write_timeout_s=settings.write_timeout_s,
-            tls=TlsKeeper.of_client(settings.tls, f"dial.tls of {name}")
-            if settings.tls is not None
-            else None,
+            tls=None if settings.tls is None else ReloadableTlsContext(settings.tls, f"dial.tls of {name}"),
             make_session=self._make_session,
         )
         self.settings = settings
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
-        self._dialling: dict[asyncio.Task[None], Attempt] = {}  # nobody has answered yet
-        self._attempts: dict[str, Attempt] = {}  # not open yet, by the connection's name in the logs
+        self._dialling: dict[asyncio.Task[None], Attempt] = {}  # not connected yet
+        self._attempts: dict[
+            str, Attempt
+        ] = {}  # connected but not open yet, by the connection's name in logs
         self._stopped = False
 
     async def connect(self, host: str, port: int, factory: SessionFactory) -> Connection:
-        """Opens a connection; its session may have been called already when this returns.
+        """Open a connection; its session may have been called already when this returns.
 
-        The name is looked up each time. Raises OSError (ConnectionError, TimeoutError) that says what failed. With
-        TLS 1.3 a server that does not want our certificate says so only afterwards: then the session is lost.
+        The name is resolved each time. Raises OSError (ConnectionError, TimeoutError) with the cause. With TLS 1.3 a
+        server rejects our certificate only after this returns: then the session is lost.
         """
         attempt = Attempt(_shown(host, port), factory, self.loop.create_future())
         if self._stopped:
@@ -97,7 +104,7 @@ class Dialler(Connections):
             raise
 
     def stop_opening(self) -> None:
-        """Whoever dials now, or tries to from now on, gets a ConnectionError; handshakes are left to the drain."""
+        """Fail pending and later `connect` calls with ConnectionError. Handshakes are left to the drain."""
         self._stopped = True
         for dialling, attempt in self._dialling.items():
             dialling.cancel()
@@ -106,7 +113,7 @@ class Dialler(Connections):
     async def _dial(self, attempt: Attempt, host: str, port: int) -> None:
         try:
             tls = self._filter(host)
-            sock, address = await reach(host, port, self.settings.connect_timeout_s)
+            sock, address = await open_tcp(host, port, self.settings.connect_timeout_s)
         except (OSError, ValueError) as error:
             kind = type(error) if isinstance(error, TimeoutError) else ConnectionError
             attempt.fail(kind(f"{attempt.where}: {error}"))
@@ -116,37 +123,39 @@ class Dialler(Connections):
         self._attempts[attempt.connection.conn] = attempt
 
     def _filter(self, host: str) -> TlsFilter | None:
-        """Raises ValueError for a name that cannot stand in a certificate."""
+        """Return the TLS state of a new connection. Raises ValueError for a name that no certificate can have."""
         if self._tls is None or self.settings.tls is None:
             return None
         return TlsFilter(self._tls.context, self.settings.tls.server_name or host)
 
-    # `Host`
+    # Methods of `Host`
 
     def _make_session(self, wire: Wire) -> Session:
         attempt = self._attempts[wire.conn]
         try:
             return attempt.factory(wire)
         except Exception as error:
-            attempt.fail(ConnectionError(f"{attempt.where}: no session: {error!r}"))
+            attempt.fail(ConnectionError(f"{attempt.where}: internal error in the session: {error!r}"))
             raise
 
     def on_open(self, connection: Connection) -> None:
+        """Complete the attempt."""
         attempt = self._attempts.pop(connection.conn)
         if not attempt.opened.done():
             attempt.opened.set_result(connection)
         super().on_open(connection)
 
     def log_refusal(self, reason: str, peer: Peer, conn: str | None, detail: str) -> None:
-        """Before the connection is open this is its end, though it may be a while until it has gone."""
+        """Log a refusal. Before the connection is open, it also fails the attempt."""
         super().log_refusal(reason, peer, conn, detail)
         if (attempt := self._attempts.get(conn or "")) is not None:
             attempt.fail(ConnectionError(f"{attempt.where}: {reason}: {detail}"))
 
-    def on_gone(self, connection: Connection) -> None:
-        super().on_gone(connection)
+    def on_lost(self, connection: Connection) -> None:
+        """Forget the connection; fail its attempt if it was not open yet."""
+        super().on_lost(connection)
         if (attempt := self._attempts.pop(connection.conn, None)) is not None:
-            attempt.fail(ConnectionError(f"{attempt.where}: ended before it was open"))
+            attempt.fail(ConnectionError(f"{attempt.where}: closed before it was open"))
 
 
 def _shown(host: str, port: int) -> str:
@@ -154,4 +163,4 @@ def _shown(host: str, port: int) -> str:
 
 
 def _stopping(attempt: Attempt) -> ConnectionError:
-    return ConnectionAbortedError(f"{attempt.where}: not dialled any more: we are ending")
+    return ConnectionAbortedError(f"{attempt.where}: not dialled, this process is shutting down")

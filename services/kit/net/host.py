@@ -1,4 +1,4 @@
-"""What stands around a connection: its listener or dialler, as it sees them, and nobody, before its session."""
+"""The surroundings of a connection: its listener or dialler, and the placeholder for a missing session."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ class Host(Protocol[ConnectionT_contra]):
     now: Callable[[], float]  # the loop's clock
     traffic: Traffic
     budget: Budget  # of unfinished input
-    output: Budget  # that is held up
+    output: Budget  # of unread output
     write_buffer_bytes: int
     write_timeout_s: float
 
     def make_session(self, wire: Wire) -> Session:
-        """It is open: who talks on it?"""
+        """Return the session of a connection that has just opened."""
 
     def on_open(self, connection: ConnectionT_contra) -> None:
-        """It has a session now."""
+        """Take note that the connection has its session."""
 
-    def on_gone(self, connection: ConnectionT_contra) -> None:
-        """It has gone."""
+    def on_lost(self, connection: ConnectionT_contra) -> None:
+        """Forget a connection that has ended."""
 
     def on_refusal(self, reason: str) -> None:
-        """Count it."""
+        """Count a refusal."""
 
     def log_refusal(self, reason: str, peer: Peer, conn: str | None, detail: str) -> None:
-        """Log it, unless there are too many."""
+        """Log a refusal, rate-limited."""
 
     def on_local_error(self) -> None:
-        """Count a fault of our own."""
+        """Count an internal error."""
 
 
-class Nobody:
-    """Stands where a session is not yet or no longer: takes everything and wants nothing."""
+class NoSession:
+    """A session that ignores every call: used before a connection opens and after it is lost."""
 
     buffered = 0
 
     def deadline(self) -> float | None:
-        return None
+        """Return None: there is nothing to time out."""
 
     def _ignore(self, *_: object) -> None: ...
 
     received = eof = lost = on_time = resumed = drain = _ignore
 
 
-NOBODY: Session = Nobody()
+NO_SESSION: Session = NoSession()

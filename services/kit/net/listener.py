@@ -1,4 +1,4 @@
-"""One port of an edge: its settings, who may come in, and the connections that are in."""
+"""Listen on one port of an edge, and admit connections within its limits."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from services.kit.config.layers import MAX_SECONDS, Place
+from services.kit.config.layers import MAX_SECONDS, SettingPath
 from services.kit.metrics.metrics import Metrics
-from services.kit.net.acceptor import Acceptor, listening
+from services.kit.net.acceptor import Acceptor, open_listening
 from services.kit.net.budget import Budget
 from services.kit.net.connection import Connection
-from services.kit.net.connection_limits import Gate, Networks, plain_address
+from services.kit.net.connection_limits import ConnectionLimits, Networks, plain_address
 from services.kit.net.connections import Connections
 from services.kit.net.refusals import Refusal
-from services.kit.net.tls import TlsFilter, TlsKeeper, TlsSettings
+from services.kit.net.tls import ReloadableTlsContext, TlsFilter, TlsSettings
 from services.kit.session.session import Peer, SessionFactory
 
 log = logging.getLogger(__name__)
@@ -37,12 +37,12 @@ BindAddress = Annotated[str, AfterValidator(_address)]
 
 
 class ListenerSettings(BaseModel):
-    """What may be said of one port."""
+    """Settings of one port."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    host: BindAddress = Field(default="127.0.0.1", description="address to bind; :: takes IPv4 too")
-    port: int = Field(ge=0, le=65535, description="0: any free one")
+    host: BindAddress = Field(default="127.0.0.1", description="address to bind; :: accepts IPv4 too")
+    port: int = Field(ge=0, le=65535, description="0: any free port")
     tls: TlsSettings | None = None
     allow: Networks = Field(default=(), description="networks that may connect; empty: all")
     max_connections: int = Field(default=10_000, ge=1)
@@ -51,22 +51,25 @@ class ListenerSettings(BaseModel):
     )
     handshake_timeout_s: float = Field(default=10.0, gt=0, le=MAX_SECONDS)
     write_timeout_s: float = Field(
-        default=30.0, gt=0, le=MAX_SECONDS, description="output without progress: closed"
+        default=30.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="close the connection after output without progress for this long",
     )
-    write_buffer_bytes: int = Field(default=256 << 10, ge=1 << 10, description="beyond it reading stops")
+    write_buffer_bytes: int = Field(default=256 << 10, ge=1 << 10, description="beyond it, no input is read")
     backlog: int = Field(default=4096, ge=1, le=65_535)
 
 
-def port_setting(edge: str, listener: str) -> Place:
-    """Return the path of the setting of this listener's port."""
+def port_setting(edge: str, listener: str) -> SettingPath:
+    """Return the setting of a listener's port."""
     return "edges", edge, "listeners", listener, "port"
 
 
-OUTPUT_BYTES = 256 << 20  # held up in all, unless somebody says otherwise
+OUTPUT_BYTES = 256 << 20  # default limit of unread output
 
 
 class Listener(Connections):
-    """Turns strangers away before a transport and a session exist for them; keeps the connections let in."""
+    """A listening port. Connections beyond its limits are refused before they get a transport and a session."""
 
     def __init__(
         self,
@@ -78,7 +81,7 @@ class Listener(Connections):
         reuse_port: bool = False,
         output: Budget | None = None,
     ) -> None:
-        """Raises SettingsError if the TLS files are not usable."""
+        """Read the TLS files. Raises SettingsError if they are unusable."""
         super().__init__(
             name,
             metrics,
@@ -86,22 +89,24 @@ class Listener(Connections):
             output or Budget(OUTPUT_BYTES),
             write_buffer_bytes=settings.write_buffer_bytes,
             write_timeout_s=settings.write_timeout_s,
-            tls=TlsKeeper.of_server(settings.tls, f"tls of listener {name}")
-            if settings.tls is not None
-            else None,
+            tls=None
+            if settings.tls is None
+            else ReloadableTlsContext(settings.tls, f"tls of listener {name}"),
             make_session=factory,
         )
         self.settings = settings
-        self._gate = Gate(settings.allow, settings.max_connections, settings.max_connections_per_address)
+        self._limits = ConnectionLimits(
+            settings.allow, settings.max_connections, settings.max_connections_per_address
+        )
         self._reuse_port = reuse_port
         self._acceptor: Acceptor | None = None
 
     async def start(self) -> tuple[str, int]:
-        """Listen; returns the address bound. Raises SettingsError if it cannot be had."""
+        """Listen; return the bound host and port. Raises SettingsError if the address is not available."""
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
         settings, setting = self.settings, port_setting(self._metrics.edge, self.name)
-        sock = listening(settings.host, settings.port, setting, settings.backlog, self._reuse_port)
+        sock = open_listening(settings.host, settings.port, setting, settings.backlog, self._reuse_port)
         self._acceptor = Acceptor(sock, self._accepted, lambda: self.on_refusal(Refusal.NO_DESCRIPTORS))
         host, port = self._acceptor.address
         self.address = str(Peer(host, port))
@@ -111,7 +116,7 @@ class Listener(Connections):
         return host, port
 
     def stop_accepting(self) -> None:
-        """Close the listening socket; connections go on."""
+        """Close the listening socket; connections stay open."""
         if self._acceptor is not None:
             self._acceptor.close()
             self._acceptor = None
@@ -120,7 +125,7 @@ class Listener(Connections):
 
     def _accepted(self, sock: socket.socket, host: str, port: int) -> None:
         peer = Peer(plain_address(host), port)
-        if (reason := self._gate.enter(peer.address)) is not None:
+        if (reason := self._limits.admit(peer.address)) is not None:
             sock.close()
             self.on_refusal(reason)
             self.log_refusal(reason, peer, None, "")
@@ -128,6 +133,7 @@ class Listener(Connections):
         tls = TlsFilter(self._tls.context) if self._tls is not None else None
         self._add(sock, peer, tls, self.settings.handshake_timeout_s)
 
-    def on_gone(self, connection: Connection) -> None:
-        self._gate.leave(connection.peer.address)
-        super().on_gone(connection)
+    def on_lost(self, connection: Connection) -> None:
+        """Forget a connection that has ended, and make room for another."""
+        self._limits.release(connection.peer.address)
+        super().on_lost(connection)

@@ -1,7 +1,7 @@
-"""Recognise the PROXY protocol, which load balancers put before everything that a client sends.
+"""Recognise the PROXY protocol header, which load balancers put before a client's input.
 
-No port takes it: the address in it could be anyone's. It is named, because a protocol's own error would mislead.
-https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt, 2.1 and 2.2
+No port accepts it: anyone could send one with a forged address. It gets an error of its own because the protocol's own
+error would mislead. https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt, 2.1 and 2.2
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ _VERSIONS = {
 
 
 def proxy_version(first: bytes) -> int | None:
-    """Return the version of the header that the first octets of a connection are, None if they are none.
+    """Return the version of the PROXY header at the beginning of a connection, or None.
 
-    A sender must send the header in one piece (2), so the first piece that arrives is enough to look at.
+    A sender must send the header in one piece (2.2), so the first chunk is enough.
     """
     return next((version for begin, version in _VERSIONS.items() if first.startswith(begin)), None)
 
 
 def proxy_fault(version: int) -> str:
-    """Say what to do about it."""
+    """Return the error for such a connection."""
     return (
-        f"the connection begins with a PROXY protocol header (version {version}), which this port does not take: "
+        f"the connection begins with a PROXY protocol header (version {version}), which this port does not accept: "
         "switch it off at the load balancer in front of it"
     )

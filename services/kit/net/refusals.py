@@ -1,4 +1,4 @@
-"""Refusals: counted by reason always, logged so that neither one connection nor a flood fills the log."""
+"""Log refusals with a rate limit, so that neither one connection nor a flood fills the log."""
 
 from __future__ import annotations
 
@@ -14,88 +14,95 @@ log = logging.getLogger(__name__)
 
 
 class Refusal(enum.StrEnum):
-    """Why the kit itself refuses; the values are the metric's labels. Edges add reasons of their own."""
+    """The kit's own reasons to refuse; the values are the metric's labels. Edges add reasons of their own."""
 
-    CONNECTION_LIMIT = "connection_limit"  # the listener has as many connections as it may
-    ADDRESS_LIMIT = "address_limit"  # this address has as many connections as one may
-    NOT_ALLOWED = "not_allowed"  # the address is in none of the listener's networks
-    TLS_HANDSHAKE = "tls_handshake"  # no TLS, no certificate we know, or not in time
-    TLS_RECORD = "tls_record"  # after the handshake: what came is not TLS any more
-    PROXY_HEADER = "proxy_header"  # a load balancer sends the PROXY protocol, which no port takes
-    TLS_AT_A_PLAIN_PORT = "tls_at_a_plain_port"  # the client speaks TLS, and the listener has none
-    NO_DESCRIPTORS = "no_descriptors"  # the process may open no further file; the connection waits
-    WRITE_TIMEOUT = "write_timeout"  # the peer does not read what it asked for
-    INPUT_BUDGET = "input_budget"  # all connections together hold too much, and this one holds most
-    OUTPUT_BUDGET = "output_budget"  # the same of output that the peers do not read
-    CLOSED_BY_OPERATOR = "closed_by_operator"  # somebody asked for it, through the store
+    CONNECTION_LIMIT = "connection_limit"  # the listener has reached max_connections
+    ADDRESS_LIMIT = "address_limit"  # the address has reached max_connections_per_address
+    NOT_ALLOWED = "not_allowed"  # the address is in none of the allowed networks
+    TLS_HANDSHAKE = "tls_handshake"  # not TLS, no trusted certificate, or too slow
+    TLS_RECORD = "tls_record"  # invalid TLS after the handshake
+    PROXY_HEADER = "proxy_header"  # the connection begins with a PROXY protocol header, which no port accepts
+    TLS_AT_A_PLAIN_PORT = "tls_at_a_plain_port"  # the client speaks TLS, the listener does not
+    NO_DESCRIPTORS = "no_descriptors"  # the process is out of file descriptors; the connection waits
+    WRITE_TIMEOUT = "write_timeout"  # the peer does not read its replies
+    INPUT_BUDGET = (
+        "input_budget"  # unfinished input exceeds the process's limit, and this connection holds most
+    )
+    OUTPUT_BUDGET = (
+        "output_budget"  # unread output exceeds the process's limit, and this connection holds most
+    )
+    CLOSED_BY_OPERATOR = "closed_by_operator"  # closed on request, through the store
 
 
 class Throttle:
-    """At most `burst` lines of a kind in `window_s`; what is held back is told as a number."""
+    """A limit of `burst` log lines per kind and window; it counts the lines that were suppressed."""
 
     def __init__(self, burst: int = 10, window_s: float = 10.0) -> None:
         self._burst = burst
         self._window_s = window_s
-        self._windows: dict[str, tuple[float, int]] = {}  # kind -> (end of the window, seen in it)
+        self._windows: dict[str, tuple[float, int]] = {}  # kind -> (end of the window, lines in it)
 
     def admit(self, kind: str, now: float) -> bool:
-        """May this one be logged?"""
+        """Count a line and return whether it may be logged."""
         end, seen = self._windows.get(kind, (now + self._window_s, 0))
         self._windows[kind] = (end, seen + 1)
         return seen < self._burst
 
-    def over(self, now: float) -> list[tuple[str, int]]:
-        """Close the windows that have ended: the kinds of which some were held back, and how many."""
+    def expired(self, now: float) -> list[tuple[str, int]]:
+        """Close the windows that have ended; return each kind with suppressed lines, and their number."""
         ended = [kind for kind, (end, _) in self._windows.items() if end <= now]
         counts = [(kind, self._windows.pop(kind)[1] - self._burst) for kind in ended]
-        return [(kind, held_back) for kind, held_back in counts if held_back > 0]
+        return [(kind, suppressed) for kind, suppressed in counts if suppressed > 0]
 
 
 class Refusals:
-    """The refusals of one listener, as the log tells them."""
+    """The refusals of one listener, in the log."""
 
     def __init__(self, edge: str, listener: str) -> None:
         self._fields = {"edge": edge, "listener": listener}
         self._throttle = Throttle()
 
     def log(self, reason: str, peer: Peer, conn: str | None, detail: str, now: float) -> None:
-        """One line. The kit's own reasons can come in floods from strangers: those are throttled."""
+        """Log a refusal. The kit's own reasons can come in floods, so these are throttled."""
         if reason in _KIT_REASONS and not self._throttle.admit(reason, now):
             return
-        fields = {**self._fields, "action": "refused", "reason": reason, "peer": str(peer)}
+        fields = {**self._fields, "peer": str(peer)}
         if conn is not None:
             fields["conn"] = conn
         if detail:
             fields["detail"] = detail
-        log.warning("refused: %s", reason, extra=fields)
+        _log(reason, fields)
 
     def tick(self, now: float) -> None:
-        """Tell what was held back."""
-        for reason, number in self._throttle.over(now):
-            fields = {**self._fields, "action": "refused_more", "reason": reason, "count": number}
-            log.warning("refused %d more: %s", number, reason, extra=fields)
+        """Log how many refusals were suppressed."""
+        _log_suppressed(self._throttle.expired(now), self._fields)
 
 
 class Denials:
-    """Refusals of those who are not at a listener of ours: they send datagrams, or others pass on what they say."""
+    """Refusals without a connection: of datagrams, and of requests that another node forwards."""
 
     def __init__(self, metrics: Metrics, now: Callable[[], float] = time.monotonic) -> None:
         self._metrics = metrics
         self._now = now
         self._throttle = Throttle()
 
-    def tell(self, reason: str, peer: str, detail: str) -> None:
-        """Counted always, logged as far as it is no flood."""
+    def record(self, reason: str, peer: str, detail: str) -> None:
+        """Count a refusal and log it, throttled."""
         self._metrics.count_refusal(reason)
-        now = self._now()
-        fields = {"edge": self._metrics.edge, "reason": reason}
-        for held_back, number in self._throttle.over(now):
-            more = {**fields, "action": "refused_more", "reason": held_back, "count": number}
-            log.warning("refused %d more: %s", number, held_back, extra=more)
+        now, fields = self._now(), {"edge": self._metrics.edge}
+        _log_suppressed(self._throttle.expired(now), fields)
         if self._throttle.admit(reason, now):
-            log.warning(
-                "refused: %s", reason, extra={**fields, "action": "refused", "peer": peer, "detail": detail}
-            )
+            _log(reason, {**fields, "peer": peer, "detail": detail})
+
+
+def _log(reason: str, fields: dict[str, str]) -> None:
+    log.warning("refused: %s", reason, extra={**fields, "action": "refused", "reason": reason})
+
+
+def _log_suppressed(suppressed: list[tuple[str, int]], fields: dict[str, str]) -> None:
+    for reason, number in suppressed:
+        extra = {**fields, "action": "refused_more", "reason": reason, "count": number}
+        log.warning("refused %d more, not logged one by one: %s", number, reason, extra=extra)
 
 
 _KIT_REASONS = frozenset(reason.value for reason in Refusal) - {Refusal.CLOSED_BY_OPERATOR.value}

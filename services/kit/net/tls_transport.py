@@ -1,7 +1,7 @@
-"""TLS between a connection and its transport: a protocol towards the loop, a transport towards the connection.
+"""Put TLS between a connection and its transport: a protocol for the loop, a transport for the connection.
 
-Not the event loop's own TLS, because that one closes as soon as the peer's side ends, keeps a read buffer of
-256 KiB for each connection, and does not tell how much it has left to send.
+The event loop's own TLS is not used because it closes as soon as the peer's side ends, keeps a read buffer of 256 KiB
+for each connection, and does not report how much is left to send.
 """
 
 from __future__ import annotations
@@ -19,9 +19,18 @@ from services.kit.net.tls import TlsFilter
 
 
 class TlsTransport(asyncio.Transport, asyncio.Protocol):
-    """Carries one connection's bytes through a `TlsFilter`; refuses it if the handshake comes to nothing."""
+    """One connection's TLS. A connection whose handshake fails is refused."""
 
-    __slots__ = ("_alarm", "_connection", "_deaf", "_filter", "_heard", "_raw", "_said_goodbye", "_timeout_s")
+    __slots__ = (
+        "_alarm",
+        "_connection",
+        "_filter",
+        "_has_input",
+        "_ignores_input",
+        "_raw",
+        "_sent_close_notify",
+        "_timeout_s",
+    )
 
     def __init__(
         self, host: Host[Connection], connection: Connection, tls: TlsFilter, handshake_timeout_s: float
@@ -30,24 +39,26 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._connection = connection
         self._filter = tls
         self._timeout_s = handshake_timeout_s
-        self._alarm = Alarm(host.loop, self._too_slow)
+        self._alarm = Alarm(host.loop, self._on_timeout)
         self._raw: asyncio.Transport
-        self._heard = False  # anything came at all
-        self._said_goodbye = False
-        self._deaf = False  # after a fault, or our goodbye: what still comes is not looked at
+        self._has_input = False  # any input has come
+        self._sent_close_notify = False
+        self._ignores_input = False  # after a fault or our close_notify
 
-    # Towards the loop
+    # Called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the handshake."""
         self._raw = cast(asyncio.Transport, transport)
         self._alarm.set(self._timeout_s, 0.0)
         self._connection.attach(self)
-        if greeting := self._filter.greeting():
-            self._raw.write(greeting)
+        if hello := self._filter.client_hello():
+            self._raw.write(hello)
 
     def data_received(self, data: bytes) -> None:
-        is_first, self._heard = not self._heard, True
-        if self._deaf:
+        """Decrypt input for the connection; open it after the handshake; refuse a PROXY protocol header."""
+        is_first, self._has_input = not self._has_input, True
+        if self._ignores_input:
             return
         if is_first and (version := proxy_version(data)) is not None:
             self._refuse(proxy_fault(version), Refusal.PROXY_HEADER)
@@ -55,8 +66,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         tls = self._filter
         was_established = tls.established
         plain = tls.decrypt(data)
-        if answer := tls.output():
-            self._raw.write(answer)
+        if output := tls.output():
+            self._raw.write(output)
         if tls.established and not was_established:
             self._alarm.cancel()
             peer = replace(self._connection.peer, certificate=tls.subject, names=tls.names)
@@ -64,71 +75,83 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         if plain:
             self._connection.data_received(plain)
         if tls.fault is not None:
-            self._on_fault(tls.trouble)
+            self._on_fault(tls.fault_text)
         elif tls.ended:
             self._connection.eof_received()
 
     def eof_received(self) -> bool:
-        if self._heard and not self._deaf and not self._filter.established:
-            self._refuse("the peer left")
+        """Pass the end of input to the connection; refuse a client that leaves during the handshake."""
+        if self._has_input and not self._ignores_input and not self._filter.established:
+            self._refuse("the peer disconnected")
         return self._connection.eof_received()
 
     def pause_writing(self) -> None:
+        """Pass on that the write buffer is full."""
         self._connection.pause_writing()
 
     def resume_writing(self) -> None:
+        """Pass on that the write buffer has drained."""
         self._connection.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Pass on that the transport is closed."""
         self._alarm.cancel()
         self._connection.connection_lost(exc)
 
-    def _too_slow(self) -> None:
-        self._refuse(f"not finished after {self._timeout_s:g} s")
+    def _on_timeout(self) -> None:
+        self._refuse(f"not completed within {self._timeout_s:g} s")
 
     def _on_fault(self, detail: str) -> None:
         if self._filter.established:
-            self._deaf = True
+            self._ignores_input = True
             self._connection.refuse(Refusal.TLS_RECORD, detail)
             self._connection.abort()
         else:
             self._refuse(detail)
 
     def _refuse(self, detail: str, reason: Refusal = Refusal.TLS_HANDSHAKE) -> None:
-        self._deaf = True
+        self._ignores_input = True
         self._connection.refuse(reason, detail)
-        self._connection.close()  # in order, so that TLS's own alert arrives
+        self._connection.close()  # orderly, so that TLS's own alert arrives
 
-    # Towards the connection
+    # Called by the connection
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Encrypt and send data."""
         self._raw.write(self._filter.encrypt(bytes(data)))
 
     def write_eof(self) -> None:
-        self._say_goodbye()
+        """Send close_notify and FIN."""
+        self._send_close_notify()
         self._raw.write_eof()
 
     def close(self) -> None:
-        if not self._said_goodbye:
-            self._say_goodbye()
+        """Send close_notify unless it was sent, flush and close the socket."""
+        if not self._sent_close_notify:
+            self._send_close_notify()
         self._raw.close()
 
     def abort(self) -> None:
+        """Close the socket at once; unsent output is lost."""
         self._raw.abort()
 
     def pause_reading(self) -> None:
+        """Stop reading from the socket."""
         self._raw.pause_reading()
 
     def resume_reading(self) -> None:
+        """Read from the socket again."""
         self._raw.resume_reading()
 
     def get_write_buffer_size(self) -> int:
+        """Return the bytes of ciphertext that the kernel has not taken."""
         return self._raw.get_write_buffer_size()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Set the limits of the raw transport's buffer, in bytes."""
         self._raw.set_write_buffer_limits(high, low)
 
-    def _say_goodbye(self) -> None:
-        self._deaf = self._said_goodbye = True
-        if goodbye := self._filter.goodbye():
-            self._raw.write(goodbye)
+    def _send_close_notify(self) -> None:
+        self._ignores_input = self._sent_close_notify = True
+        if alert := self._filter.close_notify():
+            self._raw.write(alert)

@@ -1,10 +1,10 @@
-"""The way out: unready first, then no new connections, then no new work, then nothing.
+"""Drain a process: unready, then no new connections, then no new work, then exit.
 
-    SIGTERM ──► grace_s: serve on while others learn that we go
+    SIGTERM ──► grace_s: keep serving while load balancers notice
             ──► stop accepting and dialling; the edge stops taking from the store
-            ──► spread_s: ask the sessions to end, a few at a time
-            ──► timeout_s: wait for them, then reset what is left
-            ──► the edge gives back what it holds; exit
+            ──► spread_s: ask sessions to end, a few at a time
+            ──► timeout_s: wait for them, then reset the rest
+            ──► the edge returns what it holds; exit
 A second signal skips to the reset.
 """
 
@@ -22,31 +22,31 @@ from services.kit.net.listener import Listener
 
 log = logging.getLogger(__name__)
 
-RESET_TIMEOUT_S = 1.0  # for transports to let go after a reset
-CLOSE_TIMEOUT_S = 10.0  # for the edge to give back what it holds
-HURRIED_CLOSE_TIMEOUT_S = 1.0  # the same, when somebody cannot wait
+RESET_TIMEOUT_S = 1.0  # for transports to close after a reset
+CLOSE_TIMEOUT_S = 10.0  # for the edge to return what it holds
+HURRIED_CLOSE_TIMEOUT_S = 1.0  # the same, after a second signal
 
 
 async def drain(
     groups: Sequence[Listener | Dialler], running: RunningEdge, settings: DrainSettings, hurry: asyncio.Event
 ) -> bool:
-    """Ends `groups`, the listeners and diallers, and then the edge; returns when nothing is left.
+    """End the listeners and diallers of `groups`, and then the edge.
 
-    True if it went in order, False if it was hurried by `hurry`.
+    Return True if everything ended in order, False if `hurry` cut it short.
     """
     started = time.monotonic()
-    log.info("draining", extra={"action": "draining"})
+    log.info("draining: no new connections or work", extra={"action": "draining"})
     orderly = asyncio.ensure_future(_in_order(groups, running, settings))
-    impatient = asyncio.ensure_future(hurry.wait())
-    await asyncio.wait((orderly, impatient), return_when=asyncio.FIRST_COMPLETED)
-    for task in (orderly, impatient):
+    hurrying = asyncio.ensure_future(hurry.wait())
+    await asyncio.wait((orderly, hurrying), return_when=asyncio.FIRST_COMPLETED)
+    for task in (orderly, hurrying):
         task.cancel()
-    await asyncio.gather(orderly, impatient, return_exceptions=True)
+    await asyncio.gather(orderly, hurrying, return_exceptions=True)
     hurried = hurry.is_set()
     await _reset(groups)
     await _bounded(running.close(), HURRIED_CLOSE_TIMEOUT_S if hurried else CLOSE_TIMEOUT_S, "close")
     fields = {"action": "drained", "seconds": round(time.monotonic() - started, 3), "hurried": hurried}
-    log.info("drained", extra=fields)
+    log.info("drained: all sessions have ended", extra=fields)
     return not hurried
 
 
@@ -66,13 +66,13 @@ async def _reset(groups: Sequence[Listener | Dialler]) -> None:
         group.stop_opening()
         if left := len(group.connections):
             fields = {"action": "drain_reset", "listener": group.name, "connections": left}
-            log.warning("%d connections did not end in time: reset", left, extra=fields)
+            log.warning("%d connections did not end in time and are reset", left, extra=fields)
         group.abort_all()
     await asyncio.gather(*(group.closed(RESET_TIMEOUT_S) for group in groups))
 
 
 async def _in_time(step: Awaitable[None], timeout_s: float) -> None:
-    """What the edge still has under way then is ended with it: no fault, as with connections that are reset."""
+    """Cancel the edge's step after `timeout_s`; this is not an error, as with connections that are reset."""
     try:
         async with asyncio.timeout(timeout_s) as waiting:
             await step
@@ -80,14 +80,14 @@ async def _in_time(step: Awaitable[None], timeout_s: float) -> None:
         if not waiting.expired():
             raise
         fields = {"action": "drain_cut_short", "seconds": timeout_s}
-        log.warning("the edge's work did not end within %g s: it is cut short", timeout_s, extra=fields)
+        log.warning("the edge's work did not end within %g s and is cancelled", timeout_s, extra=fields)
 
 
 async def _bounded(step: Awaitable[None], timeout_s: float | None, name: str) -> None:
-    """A fault in the edge's own step must not keep the rest of the way out from being taken."""
+    """Await a step of the edge; log its failure, so that the drain continues."""
     try:
         async with asyncio.timeout(timeout_s):
             await step
     except Exception as error:
         fields = {"action": "drain_step_failed", "step": name}
-        log.error("the edge's %s failed: %r", name, error, exc_info=error, extra=fields)
+        log.error("the edge failed in %s, the drain continues: %r", name, error, exc_info=error, extra=fields)

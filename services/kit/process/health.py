@@ -1,4 +1,4 @@
-"""The pages that tell others how a process is: /metrics, /healthz, /readyz."""
+"""Serve /metrics, /healthz and /readyz."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from services.kit.config.layers import SettingsError
 from services.kit.config.settings import HealthSettings
 from services.kit.edge import Page
 from services.kit.metrics.metrics import CONTENT_TYPE
-from services.kit.net.acceptor import AddressInUse, cannot_listen, listening
+from services.kit.net.acceptor import AddressInUse, listen_error, open_listening
 from services.kit.net.connection_limits import plain_address
 from services.kit.net.refusals import Refusal, Refusals
-from services.kit.process.http_handler import HttpHandler, without_versions
+from services.kit.process.http_handler import HttpHandler, remove_server_header
 from services.kit.readiness import Readiness
 from services.kit.session.session import Peer
 
@@ -28,32 +28,30 @@ LISTENER = "health"
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """Where the pages get their content."""
+class HealthSources:
+    """The functions that provide the content of the health pages."""
 
-    metrics: Callable[
-        [], bytes
-    ]  # called in a thread: thousands of series take long to write, and clients would wait
+    metrics: Callable[[], bytes]  # called in a thread, as rendering thousands of series takes long
     readiness: Readiness  # whether requests can be served
-    stuck: Callable[[], str | None]  # why the process had better be killed, or None; never about the store
-    freshen: Callable[[], None] = lambda: None  # what is to be done in the loop before `metrics`
+    stuck: Callable[[], str | None]  # why the process should be restarted, or None; never about the store
+    refresh: Callable[[], None] = lambda: None  # called in the loop before `metrics`
 
 
 class HealthServer:
-    """GET /metrics, /healthz (200, or 503 if stuck), /readyz (200, or 503 and the unmet need); and `pages`, by path.
+    """Server of /metrics, /healthz (200, or 503 if stuck), /readyz (200, or 503 and the unmet need) and `pages`.
 
-    Pages may be added later: an edge has them once it has started.
+    `pages` maps paths to pages, and may grow later: an edge adds its pages when it starts.
     """
 
     def __init__(
-        self, settings: HealthSettings, answers: Answers, pages: Mapping[str, Page] | None = None
+        self, settings: HealthSettings, sources: HealthSources, pages: Mapping[str, Page] | None = None
     ) -> None:
         self._settings = settings
-        self._answers = answers
+        self._sources = sources
         self._pages = {} if pages is None else pages
-        self._scrapes = asyncio.Lock()  # one at a time
+        self._scrapes = asyncio.Lock()  # one scrape at a time
         app = web.Application()
-        app.on_response_prepare.append(without_versions)
+        app.on_response_prepare.append(remove_server_header)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -63,7 +61,7 @@ class HealthServer:
         self._refusals = Refusals("", LISTENER)
 
     async def start(self, sockets: Sequence[socket.socket] = ()) -> tuple[str, int]:
-        """Serve on these sockets, or on those of the settings; returns the first address. Raises SettingsError."""
+        """Serve on these sockets, or on those of the settings. Return the first address. Raises SettingsError."""
         sockets = sockets or health_sockets(self._settings)
         await self._runner.setup()
         loop = asyncio.get_running_loop()
@@ -74,6 +72,7 @@ class HealthServer:
         return host, port
 
     async def close(self) -> None:
+        """Stop listening and end all requests."""
         for server in self._servers:
             server.close()
         await self._runner.cleanup()
@@ -87,21 +86,21 @@ class HealthServer:
         now = asyncio.get_running_loop().time()
         self._refusals.tick(now)
         assert handler.transport is not None
-        # the socket of a client that has reset the connection tells no peer
+        # a connection that the client has reset has no peer name
         host, port = (handler.transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self._refusals.log(Refusal.PROXY_HEADER, Peer(plain_address(host), port), None, fault, now)
 
     async def _metrics(self, _: web.Request) -> web.Response:
         async with self._scrapes:
-            self._answers.freshen()
-            body = await asyncio.to_thread(self._answers.metrics)
+            self._sources.refresh()
+            body = await asyncio.to_thread(self._sources.metrics)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
     async def _healthz(self, _: web.Request) -> web.Response:
-        return _page(self._answers.stuck())
+        return _page(self._sources.stuck())
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        return _page(self._answers.readiness.unready())
+        return _page(self._sources.readiness.unready())
 
     async def _page(self, request: web.Request) -> web.Response:
         page = self._pages.get(request.path)
@@ -115,7 +114,7 @@ def _page(fault: str | None) -> web.Response:
 
 
 def health_sockets(settings: HealthSettings) -> list[socket.socket]:
-    """Return the listening sockets of the health pages: one for each address of the host. Raises SettingsError."""
+    """Return a listening socket for each address of the host. Raises SettingsError."""
     try:
         return _sockets(settings.host or "::", settings.port)
     except AddressInUse:
@@ -128,11 +127,11 @@ def _sockets(host: str, port: int) -> list[socket.socket]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise cannot_listen(host, port, SETTING, error) from None
+        raise listen_error(host, port, SETTING, error) from None
     sockets: list[socket.socket] = []
     for address in dict.fromkeys(str(place[0]) for *_, place in found):
         try:
-            sockets.append(listening(address, port, SETTING))
+            sockets.append(open_listening(address, port, SETTING))
         except SettingsError:
             for sock in sockets:
                 sock.close()
@@ -140,11 +139,11 @@ def _sockets(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
-def serve_forever(settings: HealthSettings, answers: Answers, sockets: Sequence[socket.socket]) -> None:
-    """Serve on these sockets, in a process that does nothing else."""
+def serve_forever(settings: HealthSettings, sources: HealthSources, sockets: Sequence[socket.socket]) -> None:
+    """Serve on these sockets, in a process of its own."""
 
     async def serve() -> None:
-        await HealthServer(settings, answers).start(sockets)
+        await HealthServer(settings, sources).start(sockets)
         await asyncio.Event().wait()
 
     asyncio.run(serve())

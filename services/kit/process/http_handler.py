@@ -1,4 +1,4 @@
-"""aiohttp's end of a connection to one of our HTTP ports."""
+"""Handle connections to HTTP ports: refuse PROXY protocol headers, hide library versions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from services.kit.net.proxy_header import proxy_fault, proxy_version
 
 
 class HttpHandler(web.RequestHandler):
-    """Closes a connection that begins with a PROXY header, which aiohttp would call invalid HTTP.
+    """Handler that closes connections with a PROXY protocol header, which aiohttp would report as invalid HTTP.
 
-    No answer names libraries and their versions.
+    Responses do not name libraries or their versions.
     """
 
     __slots__ = ("_is_new", "_proxied")
@@ -22,18 +22,19 @@ class HttpHandler(web.RequestHandler):
     def __init__(
         self, server: web.Server, proxied: Callable[[str], None], keepalive_timeout_s: float = 75.0
     ) -> None:
-        """proxied: told what is wrong with such a connection."""
+        """Call `proxied` with the error of each connection that begins with a PROXY header."""
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
             keepalive_timeout=keepalive_timeout_s,
             access_log=None,  # type: ignore[arg-type]
-            auto_decompress=False,  # a body comes as it is, or not at all
+            auto_decompress=False,  # compressed bodies are not supported
         )
         self._is_new = True
         self._proxied = proxied
 
     def data_received(self, data: bytes) -> None:
+        """Pass input to aiohttp, unless it begins with a PROXY header."""
         if self._is_new:
             self._is_new = False
             if (version := proxy_version(data)) is not None:
@@ -49,18 +50,17 @@ class HttpHandler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        # aiohttp logs the error, and raises where nothing can be sent
-        answer = super().handle_error(request, status, exc, message)
-        return self.unreadable(answer.status, exc)
+        """Let aiohttp log the error, and return a response without versions. Raises if nothing can be sent."""
+        return self.unreadable(super().handle_error(request, status, exc, message).status, exc)
 
     def unreadable(self, status: int, _: BaseException | None) -> web.StreamResponse:
-        """Return the answer to what cannot be read, or to an error outside of the application."""
-        told = web.Response(status=status, text=f"{HTTPStatus(status).phrase}\n")
-        told.headers["Server"] = "penstock"
-        told.force_close()
-        return told
+        """Return the response to an unreadable request, or to an error outside of the application."""
+        response = web.Response(status=status, text=f"{HTTPStatus(status).phrase}\n")
+        response.headers["Server"] = "penstock"
+        response.force_close()
+        return response
 
 
-async def without_versions(_: web.Request, response: web.StreamResponse) -> None:
-    """Take the header that aiohttp writes of itself off an answer: a signal `on_response_prepare`."""
+async def remove_server_header(_: web.Request, response: web.StreamResponse) -> None:
+    """Remove aiohttp's version from a response: a handler of the signal `on_response_prepare`."""
     response.headers.pop("Server", None)

@@ -1,4 +1,4 @@
-"""One edge in one process, from its start to the last connection gone."""
+"""Run one edge in one process, from its start to the end of the drain."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from services.kit.config.settings import GlobalSettings
 from services.kit.edge import Edge, EdgeContext, Page, RunningEdge, SettingsT
 from services.kit.metrics.metrics import Metrics
 from services.kit.net.budget import Budget
-from services.kit.net.connection_inspector import Census
+from services.kit.net.connection_inspector import ConnectionInspector
 from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.listener import Listener, ListenerSettings
 from services.kit.net.sockets import raise_descriptor_limit
 from services.kit.process.drain import drain
-from services.kit.process.health import Answers, HealthServer
+from services.kit.process.health import HealthServer, HealthSources
 from services.kit.readiness import Readiness
 from services.kit.session.session import Peer, SessionFactory
 from services.kit.stop import Stop
@@ -29,18 +29,18 @@ from services.kit.tracing.measures import SPANS
 log = logging.getLogger(__name__)
 
 EXIT_DRAINED = 0
-EXIT_FAILED = 1  # hurried out by a second signal, or a fault of our own
-EXIT_UNUSABLE = 2  # settings, files or addresses that no restart will mend
+EXIT_FAILED = 1  # cut short by a second signal, or an internal error
+EXIT_UNUSABLE = 2  # bad settings, files or addresses: a restart does not help
 
 TICK_S = 1.0
-TELL_QUEUES_S = 5.0  # what a worker does with each queue, to the process that answers for all
-OTHER_DESCRIPTORS = 64  # what a process needs beside its connections: store, logs, health, the loop itself
+PUBLISH_QUEUES_S = 5.0  # how often a worker publishes queue metrics to the process that serves /metrics
+OTHER_DESCRIPTORS = 64  # descriptors beside connections: store, logs, health, the loop
 
 Report = Callable[[str | None], None]  # called every second with the reason not to be ready, or None
 
 
 class EdgeProcess(Generic[SettingsT]):
-    """`share` workers divide the listeners' connection caps and the input budget among them."""
+    """One process of an edge. `share` workers divide connection limits and memory budgets among them."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class EdgeProcess(Generic[SettingsT]):
         share: int = 1,
         report: Report | None = None,
     ) -> None:
-        """Raises SettingsError where it is to be traced, and cannot be."""
+        """Set up metrics and tracing. Raises SettingsError if tracing is on but not installed."""
         self._edge = edge
         self._settings = settings
         self._edge_settings = edge_settings
@@ -63,7 +63,7 @@ class EdgeProcess(Generic[SettingsT]):
             )
         count = self._count_spans() if settings.tracing.is_on else None
         self._recorder = tracing(settings.tracing, edge.name, count)
-        self._metrics.count_store_event.recorder = self._recorder
+        self._metrics.store_observer.recorder = self._recorder
         self._budget = Budget(settings.limits.max_input_bytes // share)
         self._output = Budget(settings.limits.max_output_bytes // share)
         self._listeners: list[Listener] = []
@@ -75,15 +75,18 @@ class EdgeProcess(Generic[SettingsT]):
             accepting=lambda: "draining" if self._draining else None,
             started=lambda: "starting" if self._running is None else None,
         )
-        self._unready = self.readiness.unready()  # as it was logged last
-        self._census = Census(lambda: self._groups)
-        place = settings.health  # of one of several workers, where the one that answers for all has them
-        self._health = str(Peer(place.host, place.port)) if place.port else None
-        self._metrics.count_store_event.topics |= self._census.topics
-        self._metrics.count_store_event.about = self._about
+        self._unready = self.readiness.unready()  # as last logged
+        self._inspector = ConnectionInspector(lambda: self._groups)
+        health = settings.health  # with several workers, of the process that serves the pages
+        self._health = str(Peer(health.host, health.port)) if health.port else None
+        self._metrics.store_observer.topics |= self._inspector.topics
+        self._metrics.store_observer.about = self._about
 
     async def run(self, stop: Stop) -> bool:
-        """True if it ended in order. Raises SettingsError, and whatever the edge raises when it starts."""
+        """Serve until told to stop. Return True if it drained in order.
+
+        Raises SettingsError, and whatever the edge raises when it starts.
+        """
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_loop_error)
         async with contextlib.AsyncExitStack() as cleanup:
@@ -91,8 +94,8 @@ class EdgeProcess(Generic[SettingsT]):
                 self._recorder.start()
                 cleanup.push_async_callback(self._recorder.close, stop.hurry.is_set)
             if self._report is None:
-                answers = Answers(self._metrics.render, self.readiness, lambda: None, self._freshen)
-                health = HealthServer(self._settings.health, answers, self._pages)
+                sources = HealthSources(self._metrics.render, self.readiness, lambda: None, self._refresh)
+                health = HealthServer(self._settings.health, sources, self._pages)
                 self._health = str(Peer(*await health.start()))
                 cleanup.push_async_callback(health.close)
             ticker = loop.create_task(self._keep_ticking())
@@ -105,7 +108,7 @@ class EdgeProcess(Generic[SettingsT]):
             assert self._running is not None
             in_order = await drain(self._groups, self._running, self._settings.drain, stop.hurry)
             self._tick()
-            self._metrics.tell_queues()
+            self._metrics.publish_queues()
             return in_order
 
     def _count_spans(self) -> Callable[[str, int], None]:
@@ -117,7 +120,7 @@ class EdgeProcess(Generic[SettingsT]):
         return count
 
     async def _start(self, stop: Stop) -> bool:
-        """False if it was told to stop before it had started."""
+        """Start the edge. Return False if a stop came first."""
         starting = asyncio.ensure_future(self._start_edge())
         stopping = asyncio.ensure_future(stop.drain.wait())
         await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -132,16 +135,15 @@ class EdgeProcess(Generic[SettingsT]):
         return True
 
     async def _start_edge(self) -> RunningEdge:
-        url = self._settings.store_url
         context = EdgeContext(
             self._edge.name,
             self._edge_settings,
-            url,
+            self._settings.store_url,
             self._metrics,
             self._listen,
             self._dial,
             self._pages.__setitem__,
-            self._metrics.count_store_event.topics.__setitem__,
+            self._metrics.store_observer.topics.__setitem__,
             self.readiness,
         )
         running = await self._edge.start(context)
@@ -159,8 +161,8 @@ class EdgeProcess(Generic[SettingsT]):
 
     def _listen(self, name: str, settings: ListenerSettings, factory: SessionFactory) -> Listener:
         if self._share > 1:
-            own_part = math.ceil(settings.max_connections / self._share)
-            settings = settings.model_copy(update={"max_connections": own_part})
+            own_share = math.ceil(settings.max_connections / self._share)
+            settings = settings.model_copy(update={"max_connections": own_share})
         listener = Listener(
             name, settings, factory, self._budget, self._metrics, self._share > 1, self._output
         )
@@ -181,26 +183,27 @@ class EdgeProcess(Generic[SettingsT]):
         wanted = sum(listener.settings.max_connections for listener in self._listeners) + OTHER_DESCRIPTORS
         if wanted > allowed:
             fields = {"action": "descriptors_short", "wanted": wanted, "allowed": allowed}
-            log.warning("open files are limited to %d, %d may be wanted", allowed, wanted, extra=fields)
+            text = "open files are limited to %d, but the listeners may need %d: raise the limit (ulimit -n)"
+            log.warning(text, allowed, wanted, extra=fields)
 
     async def _keep_ticking(self) -> None:
-        told_at = -math.inf
+        published_at = -math.inf
         while True:
             self._tick()
             now = asyncio.get_running_loop().time()
-            if self._report is not None and now - told_at >= TELL_QUEUES_S:
-                self._metrics.tell_queues()
-                told_at = now
+            if self._report is not None and now - published_at >= PUBLISH_QUEUES_S:
+                self._metrics.publish_queues()
+                published_at = now
             await asyncio.sleep(TICK_S)
 
     def _tick(self) -> None:
-        """Bring up to date what is not counted at once."""
+        """Update everything that is not counted immediately."""
         now = asyncio.get_running_loop().time()
         for group in self._groups:
             group.tick(now)
         self._metrics.input_held.set(self._budget.total)
         self._metrics.output_held.set(self._output.total)
-        self._metrics.tell_store_calls()
+        self._metrics.publish_store_calls()
         reason = self.readiness.unready()
         self._log_change(reason)
         self._metrics.ready.set(reason is None)
@@ -214,19 +217,19 @@ class EdgeProcess(Generic[SettingsT]):
         self._unready = reason
         fields = {"action": "ready" if reason is None else "unready", "edge": self._edge.name}
         if reason is None:
-            log.info("ready: requests are served", extra=fields)
+            log.info("ready: serving requests", extra=fields)
         elif self._draining:
             log.info("not ready: %s", reason, extra=fields)
         else:
             log.warning("not ready: %s", reason, extra=fields)
 
     def _about(self) -> dict[str, Any]:
-        """For the directory of processes in the store."""
-        return {**self._census.about(), "health": self._health, "unready": self.readiness.unready()}
+        """Return this process's entry in the store's directory of processes."""
+        return {**self._inspector.about(), "health": self._health, "unready": self.readiness.unready()}
 
-    def _freshen(self) -> None:
+    def _refresh(self) -> None:
         self._tick()
-        self._metrics.tell_queues()
+        self._metrics.publish_queues()
 
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self._metrics.local_errors.inc()
@@ -235,14 +238,14 @@ class EdgeProcess(Generic[SettingsT]):
 
 
 def run_process(process: EdgeProcess[Any]) -> int:
-    """Run it in a loop of its own; returns the exit status. Raises what `EdgeProcess.run` does."""
+    """Run a process in a new event loop; return its exit status. Raises what `EdgeProcess.run` raises."""
 
     async def serve() -> bool:
         stop = Stop()
         stop.listen()
         return await process.run(stop)
 
-    import uvloop  # only edges have it: the operator shares the health pages
+    import uvloop  # here, because the operator uses the health pages without uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return EXIT_DRAINED if runner.run(serve()) else EXIT_FAILED

@@ -1,6 +1,6 @@
-"""Child processes made by fork: started, started again when they end, and ended in order.
+"""Supervise forked child processes: start them, restart them when they exit, and stop them in order.
 
-The supervising process has no event loop and no threads, so forking again is always safe.
+The supervisor has no event loop and no threads, so it can fork at any time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import Enum, auto
 
 from services.kit.process.drain import HURRIED_CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
 from services.kit.process.process import EXIT_DRAINED, EXIT_FAILED
-from services.kit.startup_sigterm import ending_signals
+from services.kit.startup_sigterm import stop_signals
 from services.kit.stop import HURRY
 from services.system.pdeathsig import die_with_parent
 
@@ -25,43 +25,44 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.1
 LAST_PAUSE_S = 5.0
-STABLE_S = 30.0  # a child that ran for so long is started again after the first pause
-MARGIN_S = 5.0  # beyond what a drain may take; then SIGKILL
-BASE_END_S = 20.0  # from SIGTERM to SIGKILL of a base
-LOOK_AGAIN_S = 0.01
-IN_ORDER = (0, -signal.SIGTERM)  # drained, or told to end before it handled signals
+STABLE_S = 30.0  # after running this long, a child restarts after the first pause again
+MARGIN_S = 5.0  # beyond the maximum drain time; then SIGKILL
+BASE_END_S = 20.0  # from the end signal to SIGKILL of a base
+POLL_S = 0.01
+IN_ORDER = (0, -signal.SIGTERM)  # drained, or terminated before it handled signals
 
 
 class Role(Enum):
     """How long a child runs."""
 
-    SERVICE = auto()  # until it is told to end
+    SERVICE = auto()  # until it is stopped
     TASK = auto()  # until its work is done, with status 0
-    BASE = auto()  # until all services and tasks have ended
+    BASE = auto()  # until all services and tasks have exited
 
 
 @dataclass(slots=True, eq=False)
 class Child:
-    """One place among the children, whichever process fills it."""
+    """A child that is restarted: `pid` is that of its current process."""
 
     name: str
-    launch: Callable[[], int]  # starts a process and returns its pid, as `forked` does
+    launch: Callable[[], int]  # starts a process and returns its pid; see `forked`
     role: Role = Role.SERVICE
-    follows: Child | None = None  # of a task: it is due after each start of this child
+    follows: Child | None = None  # of a task: run after each start of this child
     is_due: bool = True
     end_signal: signal.Signals = signal.SIGTERM  # of a base
     pid: int = 0  # 0: not running
     starts: int = 0
     failures: int = 0  # in a row
-    started: float = 0.0  # as `restart_at` on the monotonic clock
-    restart_at: float = 0.0
+    started: float = 0.0  # monotonic, s
+    restart_at: float = 0.0  # monotonic, s
 
     @property
     def is_absent(self) -> bool:
+        """Return whether it should run but does not."""
         return self.is_due and not self.pid
 
     def back_off(self, now: float) -> float:
-        """Return the seconds until the next start: it has ended, or could not be started, at `now`."""
+        """Return the seconds until the next start of a child that exited or failed to start at `now`."""
         self.failures = 0 if now - self.started > STABLE_S else self.failures
         pause_s = min(FIRST_PAUSE_S * (1 << self.failures), LAST_PAUSE_S)
         self.failures += 1
@@ -71,7 +72,7 @@ class Child:
 
 
 def forked(work: Callable[[], int]) -> Callable[[], int]:
-    """Return what starts a process by fork: it does this work, ends with its status or with its parent."""
+    """Return a `launch` that forks: the child does this work and exits with its status, or with its parent."""
 
     def fork() -> int:
         parent = os.getpid()
@@ -83,7 +84,9 @@ def forked(work: Callable[[], int]) -> Callable[[], int]:
             die_with_parent(parent)
             status = work()
         except BaseException as error:
-            log.critical("failed: %r", error, exc_info=error, extra={"action": "failed"})
+            log.critical(
+                "internal error, the process exits: %r", error, exc_info=error, extra={"action": "failed"}
+            )
         finally:
             os._exit(status)
 
@@ -91,30 +94,30 @@ def forked(work: Callable[[], int]) -> Callable[[], int]:
 
 
 class Policy(ABC):
-    """What the owner of the children decides."""
+    """The decisions of the children's owner."""
 
-    def step(self) -> None:  # noqa: B027 - it may have nothing to do
-        """Do what is due at least once a second."""
+    def step(self) -> None:  # noqa: B027 - optional
+        """Do periodic work: called at least once a second."""
 
-    def stopping(self) -> None:  # noqa: B027
-        """Take note that the children are told to end now."""
+    def stopping(self) -> None:  # noqa: B027 - optional
+        """Take note that the children are being stopped."""
 
     @abstractmethod
     def ended(self, child: Child, pid: int, status: int, *, stopping: bool) -> None:
-        """Take note of the end of a child. Raise the fatal error to end all of them."""
+        """Take note that a child has exited. Raise the fatal error to stop all children."""
 
     @abstractmethod
     def restarting(self, child: Child, pid: int, status: int, pause_s: float) -> None:
-        """Log that a child is started again."""
+        """Log that a child is restarted."""
 
 
 class Supervisor:
-    """Starts the children in their order, starts them again when they end, and ends them all."""
+    """Starts children in order, restarts them when they exit, and stops all of them."""
 
     def __init__(
         self, children: Sequence[Child], policy: Policy, drain_s: float, fatal: type[Exception]
     ) -> None:
-        """drain_s: from SIGTERM to the end of services. fatal: what a policy or a launch raises to end all in order."""
+        """Allow services `drain_s` after SIGTERM. `fatal` is the error by which a policy or a launch stops all."""
         self._children = children
         self._policy = policy
         self._fatal = fatal
@@ -125,9 +128,9 @@ class Supervisor:
         self._error: Exception | None = None
 
     def run(self) -> int:
-        """Return the exit status once a signal has ended all. Raise the fatal error, if there was one."""
+        """Run until a signal or the fatal error has stopped all. Return the exit status, or raise that error."""
         block_signals()
-        gc.freeze()  # collectors of children leave alone, and so do not copy, what they share with this process
+        gc.freeze()  # so that the children's collectors do not copy shared pages
         try:
             while not self._stopping or self._running(Role.SERVICE, Role.TASK):
                 self._step()
@@ -142,7 +145,7 @@ class Supervisor:
         return self._status
 
     def _step(self) -> None:
-        """Start what is due, wait for a signal, take note of children that have ended."""
+        """Start what is due, wait for a signal, reap children that have exited."""
         now = time.monotonic()
         if now >= self._kill_at:
             self._signal(signal.SIGKILL)
@@ -151,18 +154,18 @@ class Supervisor:
             if child.is_absent and now >= child.restart_at:
                 self._start(child, now)
         due = min((child.restart_at for child in self._children if child.is_absent), default=now + 1.0)
-        heard = signal.sigtimedwait(watched_signals(), max(0.0, min(due - now, 1.0)))
-        if heard is not None and heard.si_signo != signal.SIGCHLD:
-            self._asked_to_stop(heard.si_signo)
-        self._bury()
+        received = signal.sigtimedwait(watched_signals(), max(0.0, min(due - now, 1.0)))
+        if received is not None and received.si_signo != signal.SIGCHLD:
+            self._on_stop_signal(received.si_signo)
+        self._reap()
 
     def _start(self, child: Child, now: float) -> None:
         child.started = now
         try:
             child.pid = child.launch()
-        except OSError as error:  # no memory, no processes left
+        except OSError as error:  # no memory, or too many processes
             fields = {"action": "child_not_started", "child": child.name}
-            log.error("cannot start %s, trying again: %s", child.name, error, extra=fields)
+            log.error("cannot start %s, retrying: %s", child.name, error, extra=fields)
             child.back_off(now)
         except self._fatal as error:
             self._fail(error)
@@ -171,8 +174,8 @@ class Supervisor:
             for other in self._children:
                 other.is_due |= other.follows is child
 
-    def _bury(self) -> None:
-        """Take note of every child that has ended; as process 1 of a container, of orphans too."""
+    def _reap(self) -> None:
+        """Reap every child that has exited; as process 1 of a container, orphans too."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -199,8 +202,8 @@ class Supervisor:
         self._error = self._error or error
         self._stop()
 
-    def _asked_to_stop(self, number: int) -> None:
-        """End in order at the first signal, at once at the second: a terminal that goes may send SIGHUP twice."""
+    def _on_stop_signal(self, number: int) -> None:
+        """Stop in order at the first signal, at once at a second one that is not SIGHUP: a terminal may send two."""
         is_again = self._stopping
         self._stop()
         if number == HURRY or (is_again and number != signal.SIGHUP):
@@ -218,18 +221,18 @@ class Supervisor:
             self._kill_at = time.monotonic() + self._drain_s + MARGIN_S
 
     def _signal(self, number: signal.Signals) -> None:
-        """Send it to all but the bases."""
+        """Signal all children except the bases."""
         for child in self._running(Role.SERVICE, Role.TASK):
             os.kill(child.pid, number)
 
     def _end(self, base: Child) -> None:
-        """Give it its signal, and SIGKILL if it does not end then."""
+        """Stop a base by its signal, and by SIGKILL after BASE_END_S."""
         os.kill(base.pid, base.end_signal)
         kill_at = time.monotonic() + BASE_END_S
         while not os.waitpid(base.pid, os.WNOHANG)[0]:
             if time.monotonic() > kill_at:
                 os.kill(base.pid, signal.SIGKILL)
-            time.sleep(LOOK_AGAIN_S)
+            time.sleep(POLL_S)
         base.pid = 0
 
     def _running(self, *roles: Role) -> list[Child]:
@@ -238,9 +241,9 @@ class Supervisor:
 
 def watched_signals() -> tuple[signal.Signals, ...]:
     """Return the signals that a supervisor waits for."""
-    return (*ending_signals(), HURRY, signal.SIGCHLD)
+    return (*stop_signals(), HURRY, signal.SIGCHLD)
 
 
 def block_signals() -> None:
-    """Keep these signals pending from now on: a supervisor, or a child that handles them, takes them then."""
+    """Keep these signals pending until a supervisor, or a child that handles them, accepts them."""
     signal.pthread_sigmask(signal.SIG_BLOCK, watched_signals())

@@ -1,11 +1,11 @@
-"""What a protocol's session is made of: input in order, replies in order, back-pressure and a graceful close.
+"""Building blocks of a protocol's session: ordered input, ordered replies, back-pressure and a graceful close.
 
-It computes with what the connection hands in, and knows neither sockets nor timers.
+They compute from what the connection passes in, and know neither sockets nor timers.
 """
 
 from services.kit.session.answers import Slot
 from services.kit.session.conversation import Conversation
-from services.kit.session.graceful_close import Ending
+from services.kit.session.graceful_close import GracefulClose
 from services.kit.session.inflow import Inflow
 from services.kit.session.inflow_session import InflowSession
 from services.kit.session.parsing import Handler
@@ -13,7 +13,7 @@ from services.kit.session.session import Peer, Session, SessionFactory, Wire
 
 __all__ = [
     "Conversation",
-    "Ending",
+    "GracefulClose",
     "Handler",
     "Inflow",
     "InflowSession",

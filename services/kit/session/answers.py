@@ -1,30 +1,31 @@
-"""Replies leave in the order of their requests, whenever they become known."""
+"""Send replies in the order of their requests."""
 
 from __future__ import annotations
 
 
 class Slot:
-    """The place of a reply, or of a run's replies; `reply` is None until it is known."""
+    """The place of one reply, or of a run's replies; `reply` is None until it is known."""
 
     __slots__ = ("asked", "reply")
 
     def __init__(self, asked: float) -> None:
-        self.asked = asked  # the loop's time, s
+        self.asked = asked  # loop time
         self.reply: bytes | None = None
 
 
 class Answers(list[Slot]):
-    """What a connection owes, oldest first. A list: few at a time, and an empty deque holds 0.5 KiB for ever."""
+    """The pending replies, oldest first. A list, because an empty deque takes 0.5 KiB."""
 
     __slots__ = ()
 
     def expect(self, now: float) -> Slot:
+        """Append and return the slot of a reply that is not known yet."""
         slot = Slot(now)
         self.append(slot)
         return slot
 
     def take_known(self) -> bytes:
-        """All that may be sent now."""
+        """Remove and return the replies before the first unknown one."""
         if len(self) == 1:
             return b"" if self[0].reply is None else self.pop().reply or b""
         known = []
@@ -36,6 +37,6 @@ class Answers(list[Slot]):
         return b"".join(known)
 
     def end_with(self, slot: Slot) -> None:
-        """Nothing is owed behind it any more: what becomes known of that is never sent."""
-        if slot in self:  # else it stood behind another end itself
+        """Drop all replies after this one."""
+        if slot in self:  # else it was dropped itself
             del self[self.index(slot) + 1 :]

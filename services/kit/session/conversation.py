@@ -1,4 +1,4 @@
-"""What the parts of a session share, whatever the protocol: the wire, what is owed, how far the end has come."""
+"""Share between the parts of a session: the wire, pending replies, and how far the connection has closed."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from services.kit.session.session import Wire
 
 
 class Conversation:
-    """One connection's replies, in the order of its requests. An edge adds what its own protocol needs."""
+    """One connection's state and pending replies. An edge adds what its protocol needs."""
 
-    __slots__ = ("answers", "closing", "drained", "gone", "held", "held_bytes", "wire")
+    __slots__ = ("answers", "closing", "drained", "held", "held_bytes", "is_lost", "wire")
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         self.answers = Answers()
-        self.closing = False  # no further request is handled; what is owed is still answered
-        self.drained = False  # no new work is taken
-        self.gone = False  # nobody is there any more
-        self.held = False  # replies wait: something else is being written that must not be cut
-        self.held_bytes = 0  # of them
+        self.closing = False  # no further request is handled; pending replies are still sent
+        self.drained = False  # the process is draining: no new work
+        self.is_lost = False  # the connection has ended
+        self.held = False  # replies wait until a write that must not be interrupted has ended
+        self.held_bytes = 0  # of replies that wait
 
     def expect(self) -> Slot:
-        """The place of the reply to the request at hand."""
+        """Return the slot of the reply to the current request."""
         return self.answers.expect(self.wire.loop_time())
 
     def fill(self, slot: Slot, reply: bytes) -> None:
-        """The reply is known now; it is sent once all before it are."""
+        """Set a reply; it is sent once all replies before it are known."""
         slot.reply = reply
         if self.held:
             self.held_bytes += len(reply)
-            self.wire.reschedule()  # it counts as what the peer has us hold
+            self.wire.reschedule()  # counted against the memory budget
         else:
             self.write_known()
 
     def write_known(self) -> None:
-        """What may be sent by now of replies that were put into their slots."""
+        """Send the replies before the first unknown one, unless replies are held."""
         if not self.held and (known := self.answers.take_known()):
             self.wire.write(known)
 
     def write_held(self) -> None:
-        """What `held` was set for is over."""
+        """End `held`: send the replies that waited."""
         self.held = False
         self.held_bytes = 0
         self.write_known()
         self.wire.reschedule()
 
     def close_unanswered(self, reason: str, detail: str) -> None:
-        """What became of a request cannot be learnt: any answer might be a lie, so none is given."""
+        """Close without a reply: the outcome of a request is unknown, so any reply might be wrong."""
         self.wire.refuse(reason, detail)
         self.closing = True
         self.wire.close()

@@ -1,4 +1,4 @@
-"""Between the bytes of a connection and its requests: who makes events of them, and whom the events are for."""
+"""Define the interfaces between a connection's bytes and its requests."""
 
 from __future__ import annotations
 
@@ -11,37 +11,39 @@ EventT_contra = TypeVar("EventT_contra", contravariant=True)
 
 
 class Parser(Protocol[EventT_co]):
-    """Who makes events of bytes, without I/O. Iterators work as they are consumed, and may raise PeerError."""
+    """A sans-I/O parser of bytes into events. Its iterators parse as they are consumed, and may raise PeerError."""
 
-    def receive(self, data: bytes, now: float) -> Iterator[EventT_co]: ...
+    def receive(self, data: bytes, now: float) -> Iterator[EventT_co]:
+        """Parse a chunk of input."""
 
     def receive_eof(self, now: float) -> Iterator[EventT_co]:
-        """The peer's FIN."""
+        """Parse the end of input."""
 
     def deadline(self) -> float | None:
-        """When `on_time` will have something to say, if nothing is received before."""
+        """Return when `on_time` is due without further input; None for never."""
 
-    def on_time(self, now: float) -> Iterator[EventT_co]: ...
+    def on_time(self, now: float) -> Iterator[EventT_co]:
+        """Return the events of a deadline that has passed."""
 
     def restart_clock(self, now: float) -> None:
-        """Reading goes on after a pause: the peer's time begins anew."""
+        """Restart the peer's deadline after a pause of reading."""
 
     @property
     def buffered(self) -> int:
-        """Bytes held of what is unfinished."""
+        """Return the bytes held of unfinished requests."""
 
 
 class Handler(Protocol[EventT_contra]):
-    """Whom the input is for."""
+    """The receiver of a connection's requests."""
 
     def handle(self, event: EventT_contra) -> None:
-        """The next request. It may `hold` what follows, until it calls `free`."""
+        """Handle a request. It may `hold` later requests until it calls `free`."""
 
     def work(self, event: EventT_contra) -> int:
-        """How much of a turn it takes: 1 for a request alone, more for a long run. Asked after `handle`."""
+        """Return the request's share of a turn: 1 for one request, more for a run. Called after `handle`."""
 
-    def comes_alone(self, event: EventT_contra) -> bool:
-        """True if it must not begin before everything is answered that came before it."""
+    def is_exclusive(self, event: EventT_contra) -> bool:
+        """Return True if all earlier requests must be answered before this one begins."""
 
     def end_if_done(self) -> None:
-        """The input has gone as far as it goes for now: perhaps nothing is left to do."""
+        """Close the connection if nothing is left to do: the input has been handled as far as possible."""

@@ -1,7 +1,7 @@
-"""What a session and its connection owe each other: the one seam between an edge and the kit.
+"""Define the interface between an edge's session and the kit's connection.
 
-A session is synchronous: it is called with bytes and the time, and calls its wire. There is no task per
-connection. All times are seconds of the event loop's clock, as given by `Wire.loop_time`.
+A session is synchronous: it is called with bytes and the time, and calls its wire. There is no task per connection.
+All times are seconds of the event loop's clock, as `Wire.loop_time` returns them.
 """
 
 from __future__ import annotations
@@ -13,127 +13,128 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end."""
+    """The other end of a connection."""
 
-    address: str  # without brackets; an IPv4 address that came in over IPv6 is written as IPv4
+    address: str  # without brackets; IPv4-mapped IPv6 addresses as IPv4
     port: int
     certificate: str | None = None  # mTLS only: the subject's common name, else its first alternative name
-    names: frozenset[str] = (
-        frozenset()
-    )  # mTLS only: the subject's common name, and each DNS name and URI beside it
+    # mTLS only: the subject's common name, and all DNS names and URIs
+    names: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
 
 
 class Wire(Protocol):
-    """What a session may do with its connection. Nothing here raises once the connection has gone."""
+    """What a session can do with its connection. Nothing here raises after the connection is lost."""
 
     @property
-    def peer(self) -> Peer: ...
+    def peer(self) -> Peer:
+        """Return the other end."""
 
     @property
     def local(self) -> tuple[str, int] | None:
-        """Our own address, written as a peer's, and port: what the other end sees where no address is translated.
+        """Return our own address, in the form of `Peer.address`, and port; None if the socket is closed.
 
-        None where the kernel does not know it any more.
+        Behind NAT the peer may see another address.
         """
 
     @property
     def conn(self) -> str:
-        """The connection's name in the logs, unique on this machine: the field `conn`."""
+        """Return the connection's name in logs (field `conn`), unique on this machine."""
 
     def write(self, data: bytes) -> None:
-        """Send after all that was written before. Dropped once the connection is closing."""
+        """Send data after all earlier data. Discarded once the connection is closing."""
 
     def close(self) -> None:
-        """Orderly: what was written is flushed, then FIN; later input is read and thrown away."""
+        """Flush, send FIN, and discard later input."""
 
     def abort(self) -> None:
-        """At once, with a reset: what is unsent is lost, and the peer is told so."""
+        """Reset the connection: unsent data is lost."""
 
     def pause(self) -> None:
-        """Stop reading, for the session's own reasons. The bytes wait in the kernel, then at the peer."""
+        """Stop reading. Input waits in the kernel, then at the peer."""
 
     def resume(self) -> None:
-        """End the session's own pause. Reading goes on only when the output is not held up either."""
+        """End the session's pause. Reading goes on unless output is blocked too."""
 
     def is_blocked(self) -> bool:
-        """True while more output waits than is allowed: hold further answers back until `resumed`."""
+        """Return True while too much output waits: hold further replies back until `resumed`."""
 
     def unsent(self) -> int:
-        """Bytes written that the peer's TCP has not acknowledged, here and in the kernel."""
+        """Return the bytes written that the peer's TCP has not acknowledged, in this process and the kernel."""
 
     def backlog(self) -> int:
-        """Bytes written that the kernel has not taken yet, over TLS as encrypted; 0 once the connection has gone.
+        """Return the bytes written that the kernel has not taken, with TLS as encrypted; 0 once it is lost.
 
-        Cheap: it may be asked after every write.
+        Cheap enough to call after every write.
         """
 
     def watch_output(self) -> None:
-        """More waits for the peer than it takes: if it takes nothing for the listener's `write_timeout_s`, close.
+        """Close the connection if the peer reads nothing for the listener's `write_timeout_s`.
 
-        Ends once all that was written has been taken. May be asked for again and again.
+        Ends once everything written has arrived. May be called repeatedly.
         """
 
     def name_peer(self, name: str) -> None:
-        """Who the peer says it is, for whoever looks at the connections; nothing is allowed or refused by it."""
+        """Set the name that the peer gave itself, for listings; access does not depend on it."""
 
     def is_reset(self) -> bool:
-        """True if the connection cannot carry our bytes any more: reset, timed out, or gone."""
+        """Return True if the connection cannot carry output any more: reset, timed out, or lost."""
 
     def soon(self, callback: Callable[[], None]) -> None:
-        """Call back once the loop has made its round: a session that has much to do lets the others have their turn."""
+        """Call back in the loop's next iteration: a session with much work lets others have their turn."""
 
     def reschedule(self) -> None:
-        """`deadline()` or `buffered` changed outside of a call by the kit: look at them again."""
+        """Read `deadline()` and `buffered` again, after a change outside of a call by the kit."""
 
     def refuse(self, reason: str, detail: str = "") -> None:
         """Count a refusal; log it once per connection and reason. `reason` is a stable snake_case label."""
 
     def loop_time(self) -> float:
-        """Now, in seconds of the event loop's clock."""
+        """Return the event loop's time in seconds."""
 
 
 class Session(Protocol):
-    """One connection's conversation.
+    """One connection's protocol session.
 
-    A method that raises `protos.types.PeerError` has the connection counted, logged and closed in order;
-    any other exception is our bug: traceback, `penstock_local_errors_total`, abort of this connection only.
+    If a method raises `protos.types.PeerError`, the connection is refused: counted, logged and closed. Any other
+    exception is an internal error: it is logged with a traceback, counted in `penstock_local_errors_total`, and resets
+    this connection only.
     """
 
     def received(self, data: bytes, now: float) -> None:
-        """The peer's next bytes, cut wherever TCP cut them. Never called while paused or closing."""
+        """Handle the next bytes, as TCP cut them. Never called while paused or closing."""
 
     def eof(self, now: float) -> None:
-        """The peer's FIN: no more input. Writing is still possible until the session closes the wire."""
+        """Handle the peer's FIN. Writing is still possible until the session closes the wire."""
 
     def lost(self, reset: bool) -> None:
-        """The connection has gone; called exactly once, last. True unless both sides ended it in order."""
+        """Clean up: called exactly once, last. `reset` is False if both sides closed in order."""
 
     def deadline(self) -> float | None:
-        """When `on_time` is due if the peer stays silent; None for never.
+        """Return when `on_time` is due without further input; None for never.
 
-        It is a clock on the peer: it stands still while reading is paused, whoever paused it, and after a
-        stall of ours the unread bytes are delivered first. After `eof` it always runs.
+        The deadline is the peer's: it does not apply while reading is paused, and unread bytes are delivered first if
+        this process was late. After `eof` it always applies.
         """
 
     def on_time(self, now: float) -> None:
-        """The deadline has passed."""
+        """Handle a deadline that has passed."""
 
     def resumed(self, now: float) -> None:
-        """Nothing holds the connection back any more: reading goes on, held-back answers may follow.
+        """Continue after any pause: reading goes on, held-back replies may be sent.
 
-        Called after any pause, within `Wire.resume` if that was what ended it.
+        Called within `Wire.resume` if that ended the pause.
         """
 
     def drain(self) -> None:
-        """Take no new work; finish what is under way, then close the wire."""
+        """Accept no new work, finish what is under way, and close the wire."""
 
     @property
     def buffered(self) -> int:
-        """Bytes of the peer's input held in memory, for the budget over all connections."""
+        """Return the bytes of input held in memory, for the budget of all connections."""
 
 
-# Called when a connection is open. It may write, refuse, close, even abort, but not pause: reading begins after it.
+# Called when a connection opens. It may write, refuse, close or abort, but not pause: reading begins after it.
 SessionFactory = Callable[[Wire], Session]

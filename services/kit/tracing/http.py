@@ -17,7 +17,7 @@ from dataclasses import replace
 from services.kit.config.layers import SettingsError
 from services.kit.config.settings import TracingSettings
 from services.kit.net.tls import trust_intermediates
-from services.kit.tracing.clocked import Clocked, connect
+from services.kit.tracing.deadline_socket import Clocked, connect
 from services.outside.url import Url, parse_url
 
 PATH = "/v1/traces"
@@ -103,7 +103,9 @@ class Poster:
         if 200 <= answer.status < 300:
             return octets, "", False
         if answer.status in BUSY:
-            self._not_before = time.monotonic() + min(pause_of(answer.headers["Retry-After"]), MOST_BUSY_S)
+            self._not_before = time.monotonic() + min(
+                retry_after_s(answer.headers["Retry-After"]), MOST_BUSY_S
+            )
         return b"", f"it answers {answer.status} {answer.reason}", answer.status in AGAIN
 
     def _connect(self, end: float) -> None:
@@ -115,7 +117,7 @@ class Poster:
         self._clocked.end = end
 
 
-def pause_of(retry_after: str | None) -> float:
+def retry_after_s(retry_after: str | None) -> float:
     """Seconds from now. RFC 9110, 10.2.3: a number of seconds, or a date; 0 for what is neither."""
     said = (retry_after or "").strip()
     if said.isascii() and said.isdecimal():

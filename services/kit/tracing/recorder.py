@@ -66,7 +66,7 @@ class Sender(Protocol):
         """From another thread: a `send` that waits for another try ends."""
 
 
-class Limit:
+class TokenBucket:
     """So many a second, and of a second without any so many at once."""
 
     def __init__(self, per_s: float) -> None:
@@ -92,8 +92,8 @@ class Recorder:
         self.ratio = settings.ratio
         self._sender = sender
         self._count = count
-        self._beginning = Limit(settings.most_per_s)
-        self._following = Limit(settings.most_followed_per_s)
+        self._beginning = TokenBucket(settings.most_per_s)
+        self._following = TokenBucket(settings.most_followed_per_s)
         self._queue: deque[Finished] = deque()
         self._most = settings.queue
         self._batch = settings.batch

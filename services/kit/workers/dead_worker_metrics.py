@@ -17,7 +17,7 @@ from pathlib import Path
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import mark_process_dead
 
-from services.kit.metrics.queue_figures import NAMES, bury_figures, forget_figures
+from services.kit.metrics.queue_totals import NAMES, bury_figures, forget_figures
 from services.kit.metrics.shared_names import SharedNames
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _HEAD = struct.Struct("=ii")  # octets that are used, this head among them; padd
 _ALIGNED = 8
 
 
-class Remains:
+class DeadWorkerMetrics:
     """The supervisor's side."""
 
     def __init__(self, folder: Path) -> None:
@@ -79,7 +79,7 @@ class Remains:
 
 
 @contextlib.contextmanager
-def unchanged(folder: Path) -> Iterator[None]:
+def read_lock(folder: Path) -> Iterator[None]:
     """For whoever reads: else some would count twice, or not."""
     with _locked(folder, fcntl.LOCK_SH):
         yield

@@ -13,18 +13,18 @@ from prometheus_client.registry import Collector
 
 from services.kit.metrics import measures, worker_measures
 from services.kit.metrics.build import Build
-from services.kit.metrics.queue_figures import SharedFigures
-from services.kit.workers.dead_worker_metrics import unchanged
+from services.kit.metrics.queue_totals import SharedFigures
+from services.kit.workers.dead_worker_metrics import read_lock
 from services.kit.workers.process_group import ProcessGroup
-from services.kit.workers.worker_status import Board
+from services.kit.workers.worker_status import WorkerTable
 
 DIGITS = 6  # of a sum of seconds, behind the point
 
 
-class Together(Collector):
+class WorkerMetrics(Collector):
     """The metrics of all processes that share `folder`, whose rows are on `board`, and which a supervisor began."""
 
-    def __init__(self, edge: str, folder: Path, board: Board, supervisor: int) -> None:
+    def __init__(self, edge: str, folder: Path, board: WorkerTable, supervisor: int) -> None:
         self._edge = edge
         self._folder = folder
         self._board = board
@@ -38,7 +38,7 @@ class Together(Collector):
 
     def render(self) -> bytes:
         """The text of /metrics."""
-        with unchanged(self._folder):
+        with read_lock(self._folder):
             return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from services.kit import logs
-from services.kit.config.flags import Given
+from services.kit.config.flags import GivenFlag
 from services.kit.config.layers import SettingsError, read_flags
 from services.kit.config.settings import GlobalSettings, load
 from services.kit.edge import Edge, SettingsT
 from services.kit.process.process import EXIT_FAILED, EXIT_UNUSABLE
-from services.kit.startup import prepare
+from services.kit.startup import prepare_streams
 from services.kit.workers.workers import run_edge_processes
 from services.outside.url import BadUrl
 
@@ -31,9 +31,9 @@ def run_edge(edge: Edge[SettingsT], settings: GlobalSettings, *, workers: int | 
     try:
         return run_edge_processes(edge, settings, settings.edge(edge), workers)
     except SettingsError as error:
-        return complain(error)
+        return print_settings_error(error)
     except BadUrl as error:
-        return complain(SettingsError([f"store.url: {error}"]))
+        return print_settings_error(SettingsError([f"store.url: {error}"]))
     except Exception as error:
         log.critical("cannot run: %r", error, exc_info=error, extra={"action": "failed"})
         return EXIT_FAILED
@@ -41,7 +41,7 @@ def run_edge(edge: Edge[SettingsT], settings: GlobalSettings, *, workers: int | 
 
 def main(edge: Edge[Any], arguments: Sequence[str] | None = None) -> int:
     """The command line of one edge's own program: `python -m services.tmq --set health.port=0`."""
-    prepare()
+    prepare_streams()
     parser = argparse.ArgumentParser(description=f"Serve {edge.name} from the queue store.")
     parser.add_argument("--config", type=Path, help="settings file; default: penstock.yaml, if there is one")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.FIELD=VALUE")
@@ -54,20 +54,20 @@ def main(edge: Edge[Any], arguments: Sequence[str] | None = None) -> int:
     try:
         settings = load(told.config, read_flags(told.set), _given(edge, told))
     except SettingsError as error:
-        return complain(error)
+        return print_settings_error(error)
     return run_edge(edge, settings, workers=told.workers)
 
 
-def _given(edge: Edge[Any], told: argparse.Namespace) -> list[Given]:
+def _given(edge: Edge[Any], told: argparse.Namespace) -> list[GivenFlag]:
     values = [(flag, getattr(told, flag.name)) for flag in edge.flags]
     return [
-        Given(edge.name, flag, tuple(value) if flag.repeatable else (value,))
+        GivenFlag(edge.name, flag, tuple(value) if flag.repeatable else (value,))
         for flag, value in values
         if value is not None
     ]
 
 
-def complain(error: SettingsError) -> int:
+def print_settings_error(error: SettingsError) -> int:
     """Tell whoever started us what is wrong, in plain lines; returns the exit status for it."""
     for line in error.lines:
         print(f"penstock: {line}", file=sys.stderr)

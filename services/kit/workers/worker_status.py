@@ -32,7 +32,7 @@ class WorkerState(enum.IntEnum):
     READY = 3  # serving
 
 
-class Board:
+class WorkerTable:
     """Made before the workers are forked; all of them see the same page."""
 
     def __init__(self, workers: int) -> None:

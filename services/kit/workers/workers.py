@@ -15,20 +15,20 @@ from collections.abc import Callable, Iterator
 from typing import Generic
 
 from services.kit import logs
-from services.kit.config.layers import Place, SettingsError
+from services.kit.config.layers import SettingPath, SettingsError
 from services.kit.config.settings import DrainSettings, GlobalSettings
 from services.kit.edge import Edge, SettingsT
 from services.kit.metrics.metrics import share
-from services.kit.net.acceptor import listening, open_bound
+from services.kit.net.acceptor import open_bound, open_listening
 from services.kit.net.listener import port_setting
 from services.kit.process.drain import CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
-from services.kit.process.health import Answers, health_sockets, serve_forever
+from services.kit.process.health import HealthSources, health_sockets, serve_forever
 from services.kit.process.process import EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
 from services.kit.process.supervisor import Child, Policy, Role, Supervisor, block_signals, forked
-from services.kit.workers.dead_worker_metrics import Remains
-from services.kit.workers.multiprocess_collector import Together
+from services.kit.workers.dead_worker_metrics import DeadWorkerMetrics
+from services.kit.workers.multiprocess_collector import WorkerMetrics
 from services.kit.workers.scratch import scratch_folder
-from services.kit.workers.worker_status import Board, WorkerState
+from services.kit.workers.worker_status import WorkerState, WorkerTable
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Workers(Policy, Generic[SettingsT]):
         self._edge = edge
         self._settings = settings
         self._edge_settings = edge_settings
-        self._board = Board(workers)
+        self._board = WorkerTable(workers)
         health = Child("health", self._forked("health", self._answer), Role.BASE, end_signal=signal.SIGKILL)
         self._workers = {
             Child(
@@ -82,9 +82,9 @@ class Workers(Policy, Generic[SettingsT]):
             health = self._settings.health.model_copy(update=bound)
             self._settings = self._settings.model_copy(update={"health": health})
             share(self._folder)
-            self._remains = Remains(self._folder)
+            self._remains = DeadWorkerMetrics(self._folder)
             try:
-                drain_s = longest_drain_s(self._settings.drain)
+                drain_s = max_drain_s(self._settings.drain)
                 return Supervisor(self._children, self, drain_s, WorkerUnusable).run()
             except WorkerUnusable:
                 return EXIT_UNUSABLE
@@ -127,8 +127,8 @@ class Workers(Policy, Generic[SettingsT]):
     def _answer(self) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it answers until the last worker has drained
         board = self._board
-        together = Together(self._edge.name, self._folder, board, supervisor=os.getppid())
-        answers = Answers(together.render, board.readiness, board.stuck)
+        together = WorkerMetrics(self._edge.name, self._folder, board, supervisor=os.getppid())
+        answers = HealthSources(together.render, board.readiness, board.stuck)
         serve_forever(self._settings.health, answers, self._health_sockets)
         return EXIT_FAILED
 
@@ -157,21 +157,21 @@ def reserved_ports(edge: str, settings: SettingsT) -> Iterator[SettingsT]:
         yield settings.model_copy(update={"listeners": listeners})
 
 
-def _reserved(host: str, port: int, setting: Place) -> socket.socket:
+def _reserved(host: str, port: int, setting: SettingPath) -> socket.socket:
     """Return a bound socket that never listens: while it is open, only SO_REUSEPORT of this user shares the port.
 
     The first socket listens without SO_REUSEPORT, so only one supervisor gets this far, also on an address that
     includes this one. The second binds with SO_REUSEADDR, beside connections of before, and then gives that up: now it
     refuses all that begin without SO_REUSEPORT, as other supervisors do.
     """
-    with listening(host, port, setting) as first:
+    with open_listening(host, port, setting) as first:
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         held = open_bound(host, first.getsockname()[1], reuse_port=True)
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     return held
 
 
-def longest_drain_s(settings: DrainSettings) -> float:
+def max_drain_s(settings: DrainSettings) -> float:
     """How long a worker may take from SIGTERM to its end."""
     waits_s = settings.grace_s + settings.timeout_s + settings.spread_s + settings.timeout_s
     return waits_s + RESET_TIMEOUT_S + CLOSE_TIMEOUT_S

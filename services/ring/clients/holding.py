@@ -13,9 +13,9 @@ class ClientInflow(Inflow[ClientEvent]):
     __slots__ = ("_holds",)
 
     def __init__(
-        self, talk: ClientConversation, parser: ClientConnection, handler: Handler[ClientEvent]
+        self, conversation: ClientConversation, parser: ClientConnection, handler: Handler[ClientEvent]
     ) -> None:
-        super().__init__(talk, parser, handler)
+        super().__init__(conversation, parser, handler)
         self._holds = 0
 
     def hold(self) -> None:

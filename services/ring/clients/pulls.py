@@ -40,22 +40,22 @@ class PullRun:
 class Pulls:
     """One connection's: a run at a time, however many takes it needs."""
 
-    __slots__ = ("_inflow", "_seeking", "_talk", "_unsettled", "rest")
+    __slots__ = ("_conversation", "_inflow", "_seeking", "_unsettled", "rest")
 
     def __init__(
-        self, talk: ClientConversation, inflow: ClientInflow, seeking: Seeking, unsettled: Unsettled
+        self, conversation: ClientConversation, inflow: ClientInflow, seeking: Seeking, unsettled: Unsettled
     ) -> None:
-        self._talk = talk
+        self._conversation = conversation
         self._inflow = inflow
         self._seeking = seeking
         self._unsettled = unsettled
-        self.rest = Rest(talk, inflow, self._go_on)  # pulls that wait for the client to read
+        self.rest = Rest(conversation, inflow, self._go_on)  # pulls that wait for the client to read
 
     def pull(self, event: Pull) -> None:
-        run = PullRun(self._talk.expect(), event, self._unsettled.admits(event.count))
+        run = PullRun(self._conversation.expect(), event, self._unsettled.admits(event.count))
         self._inflow.hold()
         if run.allowed < event.count:
-            self._talk.wire.refuse("too_many_unsettled")
+            self._conversation.wire.refuse("too_many_unsettled")
         if not run.allowed:
             self._end(run, TOO_MANY_UNSETTLED)
         elif (queue := self._seeking.held(event.queue)) is None:
@@ -70,11 +70,11 @@ class Pulls:
             self._take(run, run.queue, is_fresh=True)
 
     def _found(self, run: PullRun, found: Queue | StoreError) -> None:
-        if self._talk.gone:
+        if self._conversation.is_lost:
             return
         if isinstance(found, Queue):
             self._take(run, found, is_fresh=True)
-        elif isinstance(found, QueueUnknown) and self._talk.service.asker is not None:
+        elif isinstance(found, QueueUnknown) and self._conversation.service.asker is not None:
             self._ask(run)
         else:
             self._refused(run, found)
@@ -82,9 +82,9 @@ class Pulls:
     def _take(self, run: PullRun, queue: Queue, *, is_fresh: bool) -> None:
         """is_fresh: it was looked for just now, and will not be found if it is gone already."""
         run.queue = queue
-        talk = self._talk
+        conversation = self._conversation
         done = partial(self._taken, run, queue, is_fresh)
-        talk.service.pipe(queue).messages.take(talk.source, queue, run.allowed, done)
+        conversation.service.pipe(queue).messages.take(conversation.source, queue, run.allowed, done)
 
     def _taken(
         self, run: PullRun, queue: Queue, is_fresh: bool, got: list[Delivery] | StoreError, more: bool
@@ -93,7 +93,7 @@ class Pulls:
             self._seeking.seek(run.name, partial(self._found, run), gone=queue)
         elif isinstance(got, StoreError):
             self._refused(run, got)
-        elif self._talk.gone:
+        elif self._conversation.is_lost:
             self._return(queue, got)
         else:
             self._give(run, queue, got, more)
@@ -101,7 +101,7 @@ class Pulls:
     def _return(self, queue: Queue, got: list[Delivery]) -> None:
         """The client has gone before they came (tmq.md 6.2)."""
         if got and not got[0].settled:
-            self._talk.service.pipe(queue).messages.give_back(got)
+            self._conversation.service.pipe(queue).messages.give_back(got)
 
     def _give(self, run: PullRun, queue: Queue, got: list[Delivery], more: bool) -> None:
         if got and not got[0].settled:
@@ -124,43 +124,43 @@ class Pulls:
 
     def _answer_some(self, run: PullRun, reply: bytes, count: int) -> None:
         """Answers `count` of the run; the others come next, but not before the client reads (tmq.md 7.3)."""
-        talk = self._talk
+        conversation = self._conversation
         slot = run.slot
-        run.goes_on(talk.expect(), count)
-        talk.reply(slot, reply, run.label, count, count)
+        run.goes_on(conversation.expect(), count)
+        conversation.reply(slot, reply, run.label, count, count)
         self.rest.take(run)
 
     def _refused(self, run: PullRun, why: StoreError) -> None:
-        talk = self._talk
+        conversation = self._conversation
         if isinstance(why, OutcomeUnknown):
-            talk.unknown(why)  # what was taken all the same goes back after a while
+            conversation.unknown(why)  # what was taken all the same goes back after a while
             return
-        talk.wire.refuse(why.reason, str(why))
+        conversation.wire.refuse(why.reason, str(why))
         self._end(run, words_for(why))
 
     def _end(self, run: PullRun, words: str, reply: bytes = b"", count: int = 0) -> None:
         """Answers the run: `count` of them have their messages in the reply, the others get an ERROR."""
         if run.asked > count:
             reply += error(run.echo, words) * (run.asked - count)
-        self._talk.reply(run.slot, reply, run.label, count, run.asked)
+        self._conversation.reply(run.slot, reply, run.label, count, run.asked)
         self._inflow.free()
 
     # around the ring
 
     def _ask(self, run: PullRun) -> None:
         """One after the other: were two under way and a link broke, the second might overtake the first."""
-        asker = self._talk.service.asker
+        asker = self._conversation.service.asker
         assert asker is not None
         run.label = RING_PULL
         asker.pull(run.name, partial(self._brought, run))
 
     def _brought(self, run: PullRun, brought: Brought | Unserved) -> None:
-        talk = self._talk
+        conversation = self._conversation
         if isinstance(brought, Unserved):
             if brought.reason != EMPTY:
-                talk.wire.refuse("unserved", brought.reason)
+                conversation.wire.refuse("unserved", brought.reason)
             self._end(run, brought.reason)
-        elif not talk.gone:  # else it is not settled, and goes back (5.4)
+        elif not conversation.is_lost:  # else it is not settled, and goes back (5.4)
             self._unsettled.add_brought(brought.settle)
             reply = encode_deliveries(run.echo, [encode_record(brought.body)])
             if run.allowed > 1:

@@ -20,15 +20,15 @@ HEAD = records.HEAD.size  # of a record: its length
 class Pushes:
     """One connection's. Runs may overlap: one ordered pipe takes them, whatever becomes of each (5.2)."""
 
-    __slots__ = ("_inflow", "_seeking", "_talk")
+    __slots__ = ("_conversation", "_inflow", "_seeking")
 
-    def __init__(self, talk: ClientConversation, inflow: ClientInflow, seeking: Seeking) -> None:
-        self._talk = talk
+    def __init__(self, conversation: ClientConversation, inflow: ClientInflow, seeking: Seeking) -> None:
+        self._conversation = conversation
         self._inflow = inflow
         self._seeking = seeking
 
     def push(self, event: Push) -> None:
-        slot = self._talk.expect()
+        slot = self._conversation.expect()
         queue = self._seeking.held(event.queue)
         if queue is None:
             self._seeking.seek(event.queue, partial(self._found, slot, event))
@@ -36,7 +36,7 @@ class Pushes:
             self._publish(slot, event, queue, is_fresh=False)
 
     def _found(self, slot: Slot, event: Push, found: Queue | StoreError) -> None:
-        asker = self._talk.service.asker
+        asker = self._conversation.service.asker
         if isinstance(found, Queue):
             self._publish(slot, event, found, is_fresh=True)
         elif isinstance(found, QueueUnknown) and asker is not None:
@@ -46,10 +46,10 @@ class Pushes:
 
     def _publish(self, slot: Slot, event: Push, queue: Queue, *, is_fresh: bool) -> None:
         """is_fresh: it was looked for just now, and will not be found if it is gone already."""
-        talk = self._talk
-        pipe = talk.service.pipe(queue)
+        conversation = self._conversation
+        pipe = conversation.service.pipe(queue)
         done = partial(self._published, slot, event, queue, is_fresh)
-        pipe.messages.publish(talk.source, queue, event.records, talk.origin, done)
+        pipe.messages.publish(conversation.source, queue, event.records, conversation.origin, done)
         if pipe.waiting.congested:
             self._inflow.hold_until_clear(pipe.waiting.when_clear)
 
@@ -58,7 +58,7 @@ class Pushes:
     ) -> None:
         if not outcome:
             number = len(event.records)
-            self._talk.reply(slot, encode_replies(event.echo, number), PUSH, number, number)
+            self._conversation.reply(slot, encode_replies(event.echo, number), PUSH, number, number)
         elif not is_fresh and _is_gone(outcome, len(event.records)):
             self._seeking.seek(event.queue, partial(self._found, slot, event), gone=queue)
             return
@@ -69,16 +69,16 @@ class Pushes:
         self._inflow.run_answered()
 
     def _refused(self, slot: Slot, event: Push, why: StoreError) -> None:
-        talk = self._talk
+        conversation = self._conversation
         if isinstance(why, OutcomeUnknown):
-            talk.unknown(why)
+            conversation.unknown(why)
             return
-        talk.wire.refuse(why.reason, str(why))
-        talk.deny(slot, event.echo, PUSH, words_for(why), len(event.records))
+        conversation.wire.refuse(why.reason, str(why))
+        conversation.deny(slot, event.echo, PUSH, words_for(why), len(event.records))
 
     def _partly_refused(self, slot: Slot, event: Push, refusals: Refusals) -> None:
         _, why = refusals[0]
-        self._talk.wire.refuse(why.reason, str(why))
+        self._conversation.wire.refuse(why.reason, str(why))
         denied = {index: error(event.echo, words_for(why)) for index, why in refusals}
         self._answer(slot, event, PUSH, denied)
 
@@ -86,7 +86,7 @@ class Pushes:
         """OK to all but those."""
         total, ok = len(event.records), encode_replies(event.echo, 1)
         reply = b"".join([denied.get(index, ok) for index in range(total)])
-        self._talk.reply(slot, reply, label, total - len(denied), total)
+        self._conversation.reply(slot, reply, label, total - len(denied), total)
 
     # around the ring
 
@@ -108,7 +108,7 @@ class Pushes:
         asked.left -= 1
         if not asked.left:
             if asked.denied:
-                self._talk.wire.refuse("unserved", asked.reason)
+                self._conversation.wire.refuse("unserved", asked.reason)
             self._answer(slot, event, RING_PUSH, asked.denied)
             self._inflow.free()
 

@@ -24,28 +24,28 @@ FORBIDDEN = {  # why the edge itself says no
 class Queues:
     """What one connection asks about whole queues."""
 
-    __slots__ = ("_inflow", "_talk")
+    __slots__ = ("_conversation", "_inflow")
 
-    def __init__(self, talk: ClientConversation, inflow: ClientInflow) -> None:
-        self._talk = talk
+    def __init__(self, conversation: ClientConversation, inflow: ClientInflow) -> None:
+        self._conversation = conversation
         self._inflow = inflow
 
     def create(self, event: Create) -> None:
-        slot = self._talk.expect()
+        slot = self._conversation.expect()
         self._inflow.hold()
-        service = self._talk.service
+        service = self._conversation.service
         work = service.settings.clients.create.create(service.store, decode_name(event.queue), OWNER)
         service.background.run(work, partial(self._done, slot, event, CREATE))
 
     def destroy(self, event: Destroy) -> None:
-        slot = self._talk.expect()
+        slot = self._conversation.expect()
         self._inflow.hold()
-        service = self._talk.service
+        service = self._conversation.service
         work = _remove(service, decode_name(event.queue))
         service.background.run(work, partial(self._destroyed, slot, event))
 
     def _destroyed(self, slot: Slot, event: Destroy, result: bool | StoreError) -> None:
-        asker = self._talk.service.asker
+        asker = self._conversation.service.asker
         if isinstance(result, QueueUnknown) and asker is not None:
             asker.destroy(event.queue, partial(self._asked, slot, event))
         else:
@@ -59,18 +59,18 @@ class Queues:
 
     def _done(self, slot: Slot, event: Create | Destroy, label: str, result: bool | StoreError) -> None:
         if isinstance(result, OutcomeUnknown):
-            self._talk.unknown(result)
+            self._conversation.unknown(result)
         elif isinstance(result, StoreError):
             self._deny(slot, event, label, result.reason, words_for(result))
         elif not result:
             self._deny(slot, event, label, *FORBIDDEN[label])
         else:
-            self._talk.reply(slot, encode_reply(Operation.OK, event.echo), label, 1, 1)
+            self._conversation.reply(slot, encode_reply(Operation.OK, event.echo), label, 1, 1)
             self._inflow.free()
 
     def _deny(self, slot: Slot, event: Create | Destroy, label: str, reason: str, words: str) -> None:
-        self._talk.wire.refuse(reason, label)
-        self._talk.deny(slot, event.echo, label, words)
+        self._conversation.wire.refuse(reason, label)
+        self._conversation.deny(slot, event.echo, label, words)
         self._inflow.free()
 
 

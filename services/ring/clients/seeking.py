@@ -18,21 +18,21 @@ class Seeking:
     begins meanwhile: so messages never pass each other, also when a queue was removed and made anew under them.
     """
 
-    __slots__ = ("_inflow", "_line", "_talk")
+    __slots__ = ("_conversation", "_inflow", "_line")
 
-    def __init__(self, talk: ClientConversation, inflow: ClientInflow) -> None:
-        self._talk = talk
+    def __init__(self, conversation: ClientConversation, inflow: ClientInflow) -> None:
+        self._conversation = conversation
         self._inflow = inflow
         self._line: deque[tuple[str, Then]] | None = None
 
     def held(self, name: bytes) -> Queue | None:
         """The queue, if it is known. It may have been removed since: then the store says QueueUnknown."""
-        return self._talk.service.store.catalogue.held(decode_name(name))
+        return self._conversation.service.store.catalogue.held(decode_name(name))
 
     def seek(self, name: bytes, then: Then, gone: Queue | None = None) -> None:
         """`then` is told the queue of this name. gone: what it was not any more."""
         key = decode_name(name)
-        store = self._talk.service.store
+        store = self._conversation.service.store
         if gone is not None and store.catalogue.held(key) is gone:
             store.catalogue.forget(key)
         self._inflow.hold()
@@ -43,7 +43,7 @@ class Seeking:
             self._look(key)
 
     def _look(self, name: str) -> None:
-        service = self._talk.service
+        service = self._conversation.service
         service.background.run_read(service.store.catalogue.find(name), self._found)
 
     def _found(self, found: Queue | StoreError) -> None:

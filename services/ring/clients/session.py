@@ -37,17 +37,17 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
     __slots__ = ("_pulls", "_pushes", "_queues")
 
     def __init__(self, service: RingService, limits: Limits, wire: Wire) -> None:
-        talk = ClientConversation(wire, service)
-        inflow = ClientInflow(talk, ClientConnection(limits), self)
+        conversation = ClientConversation(wire, service)
+        inflow = ClientInflow(conversation, ClientConnection(limits), self)
         settings = service.settings
-        unsettled = Unsettled(talk, service, settings.clients.max_unsettled)
+        unsettled = Unsettled(conversation, service, settings.clients.max_unsettled)
         super().__init__(
-            talk, service, inflow, unsettled, settings.clients.eof_grace_s, settings.request_timeout_s
+            conversation, service, inflow, unsettled, settings.clients.eof_grace_s, settings.request_timeout_s
         )
-        seeking = Seeking(talk, inflow)
-        self._pushes = Pushes(talk, inflow, seeking)
-        self._pulls = Pulls(talk, inflow, seeking, unsettled)
-        self._queues = Queues(talk, inflow)
+        seeking = Seeking(conversation, inflow)
+        self._pushes = Pushes(conversation, inflow, seeking)
+        self._pulls = Pulls(conversation, inflow, seeking, unsettled)
+        self._queues = Queues(conversation, inflow)
 
     # what the kit tells
 
@@ -60,7 +60,7 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
 
     def handle(self, event: ClientEvent) -> None:
         if isinstance(event, Refused):
-            self._talk.refuse(event)
+            self._conversation.refuse(event)
             return
         if self._unsettled:
             self._unsettled.settle()  # the next complete valid request settles all earlier replies (tmq.md 6.1)
@@ -81,14 +81,14 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
 
     def _not_for_clients(self, event: ClientRequest) -> None:
         label, total = _label(event), _requests(event)
-        self._talk.wire.refuse("reserved_name", label)
-        self._talk.deny(self._talk.expect(), event.echo, label, OF_NODES, total)
+        self._conversation.wire.refuse("reserved_name", label)
+        self._conversation.deny(self._conversation.expect(), event.echo, label, OF_NODES, total)
 
     def work(self, event: ClientEvent) -> int:
         """How much of a turn it takes."""
         return 1 if isinstance(event, Refused) else 1 + _requests(event) // RUN_PART
 
-    def comes_alone(self, event: ClientEvent) -> bool:
+    def is_exclusive(self, event: ClientEvent) -> bool:
         """Only pushes and pulls may overlap; work on whole queues goes another way to the store than they do."""
         return isinstance(event, Create | Destroy)
 

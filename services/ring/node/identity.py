@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from protos.ring import host_of
 from services.kit.config import SettingsError
-from services.kit.net import ListenerSettings, cannot_listen, open_bound
+from services.kit.net import ListenerSettings, listen_error, open_bound
 from services.ring.node.hosts import is_of_others, is_of_this_machine_alone
 from services.ring.node.settings import MAX_OWN_NAME, NodeSettings, parse_target
 
@@ -56,7 +56,7 @@ def identify(settings: NodeSettings, listener: ListenerSettings) -> Identity:
             holder = open_bound(listener.host, 0)
         except OSError as error:
             setting = ("edges", "ring", "listeners", "ring", "port")
-            raise cannot_listen(listener.host, 0, setting, error) from None
+            raise listen_error(listener.host, 0, setting, error) from None
         listener = listener.model_copy(update={"port": holder.getsockname()[1]})
     name = settings.name or f"{host}:{listener.port}"
     if len(name) > MAX_OWN_NAME:

@@ -53,7 +53,7 @@ async def start_node(context: EdgeContext[RingSettings], service: RingService) -
         has_namesake=lambda: users.has_namesake,
     )
     context.listen(LISTENER, identity.listener, member.session)
-    context.page(PAGE, member.document)
+    context.add_page(PAGE, member.document)
     service.asker = users.asker
     users.asker.is_alone = lambda: not member.station.node.members
     node = RunningNode(member, users)

@@ -39,7 +39,7 @@ class Counts:
     def fault(self, reason: str, peer: str = "", detail: str = "") -> None:
         """Count what came and was no message. What is named is a refusal, as at every edge, and is logged."""
         if reason in NAMED:
-            self._denials.tell(reason, peer, detail)
+            self._denials.record(reason, peer, detail)
             return
         self._faults.labels(self._edge, reason).inc()
 

@@ -21,36 +21,38 @@ RELIABLE, UNRELIABLE = "data", "data_unreliable"  # labels of the counters
 class Inserts:
     """One connection's. Runs may overlap: one ordered pipe takes them, and confirms keep their order."""
 
-    __slots__ = ("_arrivals", "_assignments", "_confirm", "_domain", "_has_refused", "inflow", "talk")
+    __slots__ = ("_arrivals", "_assignments", "_confirm", "_domain", "_has_refused", "conversation", "inflow")
 
-    def __init__(self, talk: McaConversation, inflow: Inflow[Request], assignments: Assignments) -> None:
-        self.talk = talk
+    def __init__(
+        self, conversation: McaConversation, inflow: Inflow[Request], assignments: Assignments
+    ) -> None:
+        self.conversation = conversation
         self.inflow = inflow
         self._assignments = assignments
         self._domain = ""  # that the last RELIABLE run went to
         self._has_refused = False  # a RELIABLE one
-        hops, peer = talk.receiver.service.store.trace_propagation, talk.wire.peer
+        hops, peer = conversation.receiver.service.store.trace_propagation, conversation.wire.peer
         self._arrivals = None if hops is None else Arrivals(hops, peer.address, peer.port)
         self._confirm = b""  # MSG_DATA_CONFIRM in the connection's profile
 
-    def comes_alone(self, event: Data) -> bool:
+    def is_exclusive(self, event: Data) -> bool:
         """RELIABLE ones overlap in one domain, as its pipe keeps them in order; for another they wait (2.1)."""
         if event.kind is not MessageType.RELIABLE:
             return False
-        queue = self.talk.receiver.known(event.queue_id)
+        queue = self.conversation.receiver.known(event.queue_id)
         return queue is None or queue.domain != self._domain
 
     def insert(self, event: Data) -> None:
-        talk = self.talk
-        slot = talk.expect()
+        conversation = self.conversation
+        slot = conversation.expect()
         came = [] if self._arrivals is None else self._arrivals.came(event)
-        queue = talk.receiver.known(event.queue_id)
+        queue = conversation.receiver.known(event.queue_id)
         if queue is not None:
             self._publish(slot, event, came, queue)
             return
         self.inflow.hold()
-        found = talk.receiver.find(event.queue_id)
-        talk.receiver.service.background.run_read(found, partial(self._found, slot, event, came))
+        found = conversation.receiver.find(event.queue_id)
+        conversation.receiver.service.background.run_read(found, partial(self._found, slot, event, came))
 
     def _found(self, slot: Slot, event: Data, came: Came, queue: Queue | StoreError) -> None:
         if isinstance(queue, StoreError):
@@ -61,18 +63,27 @@ class Inserts:
 
     def _publish(self, slot: Slot, event: Data, came: Came, queue: Queue) -> None:
         """`?`: nobody else may hold the queue when it is put in (2.3). In order: nothing behind a refused one (2.1)."""
-        if self.talk.source.refusal(queue) is None:  # else nothing of this client keeps it from others
+        if (
+            self.conversation.source.refusal(queue) is None
+        ):  # else nothing of this client keeps it from others
             self._assignments.named(queue)
-        talk, is_reliable = self.talk, event.kind is MessageType.RELIABLE
+        conversation, is_reliable = self.conversation, event.kind is MessageType.RELIABLE
         if is_reliable:
             self._domain = queue.domain
-        pipe = talk.receiver.service.pipe(queue)
+        pipe = conversation.receiver.service.pipe(queue)
         done = partial(self._published, slot, event, queue)
-        holder = f"?{talk.holder}"
+        holder = f"?{conversation.holder}"
         carried = stamp(queue, event, came) if came else ()
-        records, origin = event.records, talk.origin
+        records, origin = event.records, conversation.origin
         pipe.messages.publish(
-            talk.source, queue, records, origin, done, holder=holder, in_order=is_reliable, carried=carried
+            conversation.source,
+            queue,
+            records,
+            origin,
+            done,
+            holder=holder,
+            in_order=is_reliable,
+            carried=carried,
         )
         if pipe.waiting.congested:
             self.inflow.hold_until_clear(pipe.waiting.when_clear)
@@ -81,19 +92,19 @@ class Inserts:
         if not outcome:
             number = len(event.records)
             if event.kind is MessageType.RELIABLE:
-                self.talk.reply(slot, self._confirms(number), RELIABLE, number, number)
+                self.conversation.reply(slot, self._confirms(number), RELIABLE, number, number)
             else:
-                self.talk.reply(slot, b"", UNRELIABLE, number, number)
+                self.conversation.reply(slot, b"", UNRELIABLE, number, number)
         else:
             why = outcome if isinstance(outcome, StoreError) else outcome[0][1]
             if isinstance(why, QueueUnknown):
-                self.talk.receiver.forget()
+                self.conversation.receiver.forget()
             self._refused(slot, event, queue, outcome)
         self.inflow.run_answered()
 
     def _confirms(self, number: int) -> bytes:
         if not self._confirm:
-            profile = self.talk.parser.profile
+            profile = self.conversation.parser.profile
             assert profile is not None  # the data was spoken in one
             self._confirm = encode_data_confirm(profile)
         return self._confirm * number
@@ -114,31 +125,38 @@ class Inserts:
 
     def _refuse_reliable(self, slot: Slot, event: Data, first: int, why: StoreError) -> None:
         """What stands before the first that is refused is confirmed; a later confirm would be taken for its own."""
-        talk = self.talk
+        conversation = self.conversation
         if self._has_refused:  # the connection ends for that already, and this stands behind it
-            talk.reply(slot, b"", RELIABLE, 0, len(event.records))
+            conversation.reply(slot, b"", RELIABLE, 0, len(event.records))
             return
         self._has_refused = True
-        talk.wire.refuse(why.reason, f"queue {event.queue_id}: {why}")
-        talk.reply_last(slot, self._confirms(first), RELIABLE, first, len(event.records))
+        conversation.wire.refuse(why.reason, f"queue {event.queue_id}: {why}")
+        conversation.reply_last(slot, self._confirms(first), RELIABLE, first, len(event.records))
 
     def _bury(self, slot: Slot, event: Data, queue: Queue, refused: Refusals) -> None:
-        talk, source = self.talk, Source(self.talk.source.client, begins_traces=False)  # `came` has decided
+        conversation, source = (
+            self.conversation,
+            Source(self.conversation.source.client, begins_traces=False),
+        )  # `came` has decided
         _, first = refused[0]
-        talk.wire.refuse(first.reason, f"queue {event.queue_id}: UNRELIABLE, to the dead letters: {first}")
+        conversation.wire.refuse(
+            first.reason, f"queue {event.queue_id}: UNRELIABLE, to the dead letters: {first}"
+        )
         burials = _Burials(self, slot, len(refused), len(event.records))
-        pipe = talk.receiver.service.pipe(queue)
+        pipe = conversation.receiver.service.pipe(queue)
         for index, why in refused:
             record = event.records[index]
-            pipe.messages.bury(source, queue, record, talk.origin, why.reason, str(why), burials.buried)
+            pipe.messages.bury(
+                source, queue, record, conversation.origin, why.reason, str(why), burials.buried
+            )
 
     def _lose(self, slot: Slot, event: Data, refused: Refusals) -> None:
-        talk = self.talk
+        conversation = self.conversation
         _, why = refused[0]
-        talk.receiver.lost.inc(len(refused))
-        talk.wire.refuse(why.reason, f"queue {event.queue_id}: UNRELIABLE messages are lost: {why}")
+        conversation.receiver.lost.inc(len(refused))
+        conversation.wire.refuse(why.reason, f"queue {event.queue_id}: UNRELIABLE messages are lost: {why}")
         total = len(event.records)
-        talk.reply(slot, b"", UNRELIABLE, total - len(refused), total)
+        conversation.reply(slot, b"", UNRELIABLE, total - len(refused), total)
 
 
 class _Burials:
@@ -156,8 +174,8 @@ class _Burials:
         """One of them is there, or lost."""
         self._left -= 1
         if error is not None:
-            self._inserts.talk.receiver.lost.inc()
+            self._inserts.conversation.receiver.lost.inc()
             log.error("an UNRELIABLE message is lost: %s", error, extra={"action": "rqp_message_lost"})
         if self._left == 0:
-            self._inserts.talk.reply(self._slot, b"", UNRELIABLE, *self._total)
+            self._inserts.conversation.reply(self._slot, b"", UNRELIABLE, *self._total)
             self._inserts.inflow.run_answered()

@@ -23,10 +23,12 @@ AVAILABLE, REQUEST = "available_request", "queue_request"  # labels of the count
 class Questions:
     """One connection's. Each waits for what came before it: what the queue is may depend on that."""
 
-    __slots__ = ("_assignments", "_inflow", "_talk")
+    __slots__ = ("_assignments", "_conversation", "_inflow")
 
-    def __init__(self, talk: McaConversation, inflow: Inflow[Request], assignments: Assignments) -> None:
-        self._talk = talk
+    def __init__(
+        self, conversation: McaConversation, inflow: Inflow[Request], assignments: Assignments
+    ) -> None:
+        self._conversation = conversation
         self._inflow = inflow
         self._assignments = assignments
 
@@ -37,15 +39,15 @@ class Questions:
         self._ask(event.queue_id, REQUEST)
 
     def _ask(self, number: int, operation: str) -> None:
-        talk = self._talk
-        slot = talk.expect()
+        conversation = self._conversation
+        slot = conversation.expect()
         self._inflow.hold()
         work = self._work(number, operation)
-        talk.receiver.service.background.run(work, partial(self._answered, slot, number, operation))
+        conversation.receiver.service.background.run(work, partial(self._answered, slot, number, operation))
 
     async def _work(self, number: int, operation: str) -> None:
         """Raises StoreError. A queue that is remembered may have gone: then the number may be another's by now."""
-        receiver = self._talk.receiver
+        receiver = self._conversation.receiver
         known = receiver.known(number)
         if known is not None:
             try:
@@ -57,20 +59,22 @@ class Questions:
         await self._look(await receiver.find(number), operation)
 
     async def _look(self, queue: Queue, operation: str) -> None:
-        queue.admit(self._talk.source.client)
+        queue.admit(self._conversation.source.client)
         self._assignments.named(queue)
         if operation == REQUEST:
             await self._assignments.assign(queue)
         else:
-            await self._talk.receiver.service.domain(queue).claims.available(queue, self._talk.holder)
+            await self._conversation.receiver.service.domain(queue).claims.available(
+                queue, self._conversation.holder
+            )
 
     def _answered(self, slot: Slot, number: int, operation: str, outcome: StoreError | None) -> None:
-        talk = self._talk
-        profile = talk.parser.profile
+        conversation = self._conversation
+        profile = conversation.parser.profile
         assert profile is not None  # the question was spoken in one
         if outcome is not None:
-            talk.decline(slot, outcome, operation)
+            conversation.decline(slot, outcome, operation)
         else:
             encode = encode_queue_confirm if operation == REQUEST else encode_available_confirm
-            talk.reply(slot, encode(profile, number), operation, 1, 1)
+            conversation.reply(slot, encode(profile, number), operation, 1, 1)
         self._inflow.free()

@@ -22,19 +22,19 @@ class McaSession(InflowSession[Request, McaConversation]):
     __slots__ = ("_assignments", "_inserts", "_is_ending", "_questions")
 
     def __init__(self, receiver: Receiver, wire: Wire) -> None:
-        talk = McaConversation(wire, receiver)
-        super().__init__(talk, Inflow(talk, talk.parser, self))
-        self._assignments = Assignments(receiver, wire, talk.holder)
-        self._inserts = Inserts(talk, self._inflow, self._assignments)
-        self._questions = Questions(talk, self._inflow, self._assignments)
+        conversation = McaConversation(wire, receiver)
+        super().__init__(conversation, Inflow(conversation, conversation.parser, self))
+        self._assignments = Assignments(receiver, wire, conversation.holder)
+        self._inserts = Inserts(conversation, self._inflow, self._assignments)
+        self._questions = Questions(conversation, self._inflow, self._assignments)
         self._is_ending = False
 
     # what the kit tells
 
     def lost(self, reset: bool) -> None:
         """Its assignments end with it (2.3)."""
-        talk = self._talk
-        talk.gone = True
+        conversation = self._conversation
+        conversation.is_lost = True
         self._inflow.lost()
         self._free()
 
@@ -54,21 +54,25 @@ class McaSession(InflowSession[Request, McaConversation]):
     def work(self, event: Request) -> int:
         return 1 + len(event.records) // RUN_PART if isinstance(event, Data) else 1
 
-    def comes_alone(self, event: Request) -> bool:
+    def is_exclusive(self, event: Request) -> bool:
         """MSG_DATAs alone may overlap: what a queue is may depend on those before."""
-        return self._inserts.comes_alone(event) if isinstance(event, Data) else True
+        return self._inserts.is_exclusive(event) if isinstance(event, Data) else True
 
     def end_if_done(self) -> None:
         """After a FIN whole messages are carried out and confirmed, then assignments freed, then it is closed (2.4)."""
-        talk, inflow = self._talk, self._inflow
-        if talk.gone or self._is_ending or not (talk.closing or talk.drained or inflow.eof_parsed):
+        conversation, inflow = self._conversation, self._inflow
+        if (
+            conversation.is_lost
+            or self._is_ending
+            or not (conversation.closing or conversation.drained or inflow.eof_parsed)
+        ):
             return
-        if inflow.pumping or talk.answers or (not talk.closing and inflow.is_waiting()):
+        if inflow.pumping or conversation.answers or (not conversation.closing and inflow.is_waiting()):
             return
-        self._is_ending = talk.closing = True
+        self._is_ending = conversation.closing = True
         if inflow.violation is not None:
             violation, inflow.violation = inflow.violation, None
-            talk.wire.refuse(violation.reason, violation.detail)
+            conversation.wire.refuse(violation.reason, violation.detail)
         self._free()
 
     def _free(self) -> None:
@@ -76,9 +80,9 @@ class McaSession(InflowSession[Request, McaConversation]):
         assignments = self._assignments
         assignments.is_over = True
         if assignments:
-            self._talk.receiver.service.background.run(assignments.free(), self._freed)
+            self._conversation.receiver.service.background.run(assignments.free(), self._freed)
         else:
-            self._talk.wire.close()
+            self._conversation.wire.close()
 
     def _freed(self, _: StoreError | None) -> None:
-        self._talk.wire.close()
+        self._conversation.wire.close()

@@ -62,7 +62,7 @@ def test_a_port_in_use_is_told_with_its_setting_and_who_may_hold_it(
         told = json.loads(alone.run("serve", "tmq", *options, "--json", code=2).err.splitlines()[-1])
     says = (
         f"tmq cannot start: cannot listen on 127.0.0.1 port {port}: Address already in use; "
-        f"another `penstock up` or `serve` may run there: end it, or change {setting}"
+        f"another `penstock up` or `serve` may use it: stop that, or change {setting}"
     )
     assert error == f"penstock: edge_unusable: {says}"
     assert told == {"error": "edge_unusable", "message": says, "exit": 2}
@@ -94,7 +94,7 @@ def test_a_health_page_at_an_unknown_name_is_told(alone: Shell) -> None:
     host = ["--set", "health.host=no.such.host.invalid"]
     error = alone.fails("serve", "tmq", "--store", NOWHERE, *host, code=2)
     assert error.startswith("edge_unusable: tmq cannot start: cannot listen on no.such.host.invalid port 0: ")
-    assert error.endswith("; change health.port, or the host beside it")
+    assert error.endswith("; change health.port or its host")
 
 
 def test_a_url_that_is_none_is_told_as_by_every_command(alone: Shell) -> None:

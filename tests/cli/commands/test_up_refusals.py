@@ -43,7 +43,7 @@ def test_a_port_in_use_is_told_by_what_runs_beside_edges(shell: Shell, command: 
     )
     assert error.endswith(
         f"cannot listen on 127.0.0.1 port {port}: Address already in use; "
-        f"another `penstock up` or `serve` may run there: end it, or change {setting}"
+        f"another `penstock up` or `serve` may use it: stop that, or change {setting}"
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from services.kit.metrics.report_measures import DEATHS, TIME
-from services.kit.net.connection_inspector import Census
+from services.kit.net.connection_inspector import ConnectionInspector
 from services.pubsub.edge import EDGE
 from services.store.processes.rpc_protocol import Item
 from services.store.report.reports import write_report
@@ -65,13 +65,13 @@ async def test_a_link_says_which_store_is_at_its_other_end(
 @pytest.fixture
 def of_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Edges that begin from now on know nothing of names."""
-    answer = Census.connections
+    answer = ConnectionInspector.connections
 
-    def connections(census: Census, args: Mapping[str, Any]) -> Iterator[Item]:
+    def connections(census: ConnectionInspector, args: Mapping[str, Any]) -> Iterator[Item]:
         for item in answer(census, {name: value for name, value in args.items() if name != "named"}):
             yield {name: value for name, value in item.items() if name != "name"}
 
-    monkeypatch.setattr(Census, "connections", connections)
+    monkeypatch.setattr(ConnectionInspector, "connections", connections)
 
 
 async def test_an_edge_of_before_knows_no_names(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.kit.config.flags import Given
+from services.kit.config.flags import GivenFlag
 from services.kit.config.layers import SettingsError
 from services.kit.config.settings import load
 from tests.kit.echo_edge import EDGE, NEIGHBOUR, TIMEOUT, EchoSettings, frame
@@ -57,7 +57,7 @@ def test_a_flag_stands_over_every_other_source(monkeypatch: pytest.MonkeyPatch) 
     Path("penstock.yaml").write_text("edges: {echo: {neighbours: ['file:1'], frame_timeout_s: 1}}")
     monkeypatch.setenv("PENSTOCK_EDGES__ECHO__NEIGHBOURS", "environment:1")
     flags = {"edges": {"echo": {"neighbours": ["set:1"], "workers": 2}}}
-    given = [Given("echo", NEIGHBOUR, ("a:1", "b:2")), Given("echo", TIMEOUT, ("7.5",))]
+    given = [GivenFlag("echo", NEIGHBOUR, ("a:1", "b:2")), GivenFlag("echo", TIMEOUT, ("7.5",))]
     settings = load(flags=flags, given=given)
     echo: EchoSettings = settings.edge(EDGE)
     assert (echo.neighbours, echo.frame_timeout_s, echo.workers) == (("a:1", "b:2"), 7.5, 2)
@@ -69,12 +69,12 @@ def test_a_flag_stands_over_every_other_source(monkeypatch: pytest.MonkeyPatch) 
 def test_a_repeatable_flag_without_a_value_is_an_empty_list() -> None:
     Path("penstock.yaml").write_text("edges: {echo: {neighbours: ['file:1']}}")
     for values, neighbours in ((("",), ()), (("", "a:1"), ("a:1",))):
-        echo: EchoSettings = load(given=[Given("echo", NEIGHBOUR, values)]).edge(EDGE)
+        echo: EchoSettings = load(given=[GivenFlag("echo", NEIGHBOUR, values)]).edge(EDGE)
         assert echo.neighbours == neighbours
 
 
 def test_what_is_wrong_with_a_flag_names_it() -> None:
-    given = [Given("echo", TIMEOUT, ("soon",))]
+    given = [GivenFlag("echo", TIMEOUT, ("soon",))]
     with pytest.raises(SettingsError) as caught:
         load(given=given).edge(EDGE)
     assert caught.value.lines == [

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from services.kit.dns.socket_connect import connect
-from services.kit.dns.tcp_connect import reach
+from services.kit.dns.tcp_connect import open_tcp
 from tests.kit.calls import deaf
 from tests.kit.harness import PATIENCE_S, until
 from tests.servers import free_port
@@ -107,7 +107,7 @@ def test_an_address_of_one_link(tmp_path: Path) -> None:
                 await connect(sock, place)
             with tcp(socket.AF_INET6) as sock, pytest.raises(OSError, match="Invalid argument"):
                 await connect(sock, place[:2])
-            sock, address = await reach("fe80::7%scoped", 7171, PATIENCE_S)
+            sock, address = await open_tcp("fe80::7%scoped", 7171, PATIENCE_S)
             with sock:
                 assert (address, sock.getpeername()) == ("fe80::7", place)
 

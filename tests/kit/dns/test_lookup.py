@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from services.kit.dns.lookup import MOST, LookUps, look_up
-from services.kit.dns.tcp_connect import reach
+from services.kit.dns.lookup import MAX_LOOKUPS, NameResolver, resolve
+from services.kit.dns.tcp_connect import open_tcp
 from tests.kit.harness import PATIENCE_S, ROOT, eventually, until
 from tests.silent import NameServer, on_silent_machine
 
@@ -33,7 +33,7 @@ def alone(scenario: Callable[[NameServer], Coroutine[Any, Any, None]], folder: P
     on_silent_machine(scenario, folder)
 
 
-def hanging(look_ups: LookUps, count: int, word: str = "hangs") -> list[asyncio.Task[Any]]:
+def hanging(look_ups: NameResolver, count: int, word: str = "hangs") -> list[asyncio.Task[Any]]:
     return [asyncio.create_task(look_ups.ask(f"{word}{number}.example".encode())) for number in range(count)]
 
 
@@ -58,11 +58,11 @@ async def test_addresses_need_no_thread(
     host: str, place: tuple[int, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("services.kit.dns.lookup._look_ups", None)
-    assert await look_up(host, 7) == [place]
+    assert await resolve(host, 7) == [place]
 
 
 async def test_a_name_that_the_system_knows() -> None:
-    found = await look_up("localhost", 7)
+    found = await resolve("localhost", 7)
     assert (socket.AF_INET, ("127.0.0.1", 7)) in found
     assert len(found) == len(set(found))
 
@@ -70,13 +70,13 @@ async def test_a_name_that_the_system_knows() -> None:
 @pytest.mark.parametrize("host", ["a..b", "x" * 64, "a\0b"])
 async def test_what_is_no_name(host: str) -> None:
     with pytest.raises(UnicodeError):
-        await look_up(host, 7)
+        await resolve(host, 7)
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "fe80::1%nowhere", "127.0.0.1:7"])
 async def test_a_name_that_nobody_has(host: str) -> None:
     with pytest.raises(socket.gaierror) as told:
-        await look_up(host, 7)
+        await resolve(host, 7)
     assert told.value.strerror
 
 
@@ -84,18 +84,18 @@ def test_names_that_hang_hold_up_nobody_else(tmp_path: Path) -> None:
     """Neither connections to addresses nor names that are known."""
 
     async def scenario(names: NameServer) -> None:
-        lost = [asyncio.create_task(reach(f"hangs{number}.example", 7, 600)) for number in range(8)]
+        lost = [asyncio.create_task(open_tcp(f"hangs{number}.example", 7, 600)) for number in range(8)]
         await until(lambda: len(names.asked) == 8)
         with socket.create_server(("127.0.0.1", 0)) as server:
             async with asyncio.timeout(PATIENCE_S):
                 for host in ("127.0.0.1", "localhost"):
-                    sock, address = await reach(host, server.getsockname()[1], PATIENCE_S)
+                    sock, address = await open_tcp(host, server.getsockname()[1], PATIENCE_S)
                     sock.close()
                     assert address == "127.0.0.1"
         assert not any(task.done() for task in lost)
         await ended(lost)
         with pytest.raises(TimeoutError, match=r"the name was not looked up within 0\.05 s"):
-            await reach("hangs0.example", 7, 0.05)
+            await open_tcp("hangs0.example", 7, 0.05)
 
     alone(scenario, tmp_path)
 
@@ -104,7 +104,7 @@ def test_who_asks_for_the_same_name_waits_for_the_same_answer(tmp_path: Path) ->
     """Also those who come late, and whoever else has given up by then."""
 
     async def scenario(names: NameServer) -> None:
-        look_ups = LookUps()
+        look_ups = NameResolver()
         tasks = [asyncio.create_task(look_ups.ask(b"late.example")) for _ in range(3)]
         lost = [asyncio.create_task(look_ups.ask(b"lost.example")) for _ in range(2)]
         await until(lambda: names.asked == {"late.example", "lost.example"})
@@ -126,7 +126,7 @@ def test_no_more_at_once_than_may_be(tmp_path: Path) -> None:
     """A name in line says why it is not looked up. It is not asked for once nobody wants it any more."""
 
     async def scenario(names: NameServer) -> None:
-        look_ups = LookUps(2, 0.05)
+        look_ups = NameResolver(2, 0.05)
         tasks = hanging(look_ups, 2)
         await until(lambda: len(names.asked) == 2)
         with pytest.raises(OSError, match=r"2 other names .*, and it was not its turn within 0\.05 s"):
@@ -145,7 +145,7 @@ def test_no_more_at_once_than_may_be(tmp_path: Path) -> None:
 
 def test_those_in_line_have_their_turn(tmp_path: Path) -> None:
     async def scenario(names: NameServer) -> None:
-        look_ups = LookUps(2, PATIENCE_S)
+        look_ups = NameResolver(2, PATIENCE_S)
         tasks = hanging(look_ups, 10)
         await until(lambda: len(names.asked) == 2)
         assert threads() == 2
@@ -162,22 +162,22 @@ def test_all_the_room_there_is(tmp_path: Path) -> None:
     """As many as may be hang, many times as many wait: and addresses are reached."""
 
     async def scenario(names: NameServer) -> None:
-        look_ups = LookUps(in_line_s=600)
-        tasks = hanging(look_ups, 10 * MOST)
-        await until(lambda: len(names.asked) == MOST)
-        assert threads() == MOST
+        look_ups = NameResolver(in_line_s=600)
+        tasks = hanging(look_ups, 10 * MAX_LOOKUPS)
+        await until(lambda: len(names.asked) == MAX_LOOKUPS)
+        assert threads() == MAX_LOOKUPS
         with socket.create_server(("127.0.0.1", 0)) as server:
-            sock, _ = await reach("127.0.0.1", server.getsockname()[1], PATIENCE_S)
+            sock, _ = await open_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S)
             sock.close()
         await ended(tasks)
-        assert threads() == MOST  # nobody wants them, and the system cannot be told
+        assert threads() == MAX_LOOKUPS  # nobody wants them, and the system cannot be told
 
     alone(scenario, tmp_path)
 
 
 def test_a_loop_that_has_ended_is_told_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """What hung in one loop is answered to those of the next."""
-    look_ups = LookUps()
+    look_ups = NameResolver()
 
     async def first() -> None:
         asyncio.get_running_loop().create_task(look_ups.ask(b"hangs.example"))
@@ -198,15 +198,15 @@ def test_a_loop_that_has_ended_is_told_nothing(tmp_path: Path, capfd: pytest.Cap
 LIMITED = """
 import asyncio, resource
 from pathlib import Path
-from services.kit.dns.lookup import look_up
+from services.kit.dns.lookup import resolve
 
 async def main():
     try:
-        await look_up("localhost", 7)
+        await resolve("localhost", 7)
     except OSError as error:
         print(error)
     resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
-    print(len(await look_up("127.0.0.1", 7)), bool(await look_up("localhost", 7)))
+    print(len(await resolve("127.0.0.1", 7)), bool(await resolve("localhost", 7)))
 
 size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 20), -1))
@@ -230,7 +230,7 @@ def test_no_thread_is_to_be_had() -> None:
 
 async def test_whatever_ends_a_look_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for ever, and the name may be asked for again."""
-    look_ups = LookUps(1)
+    look_ups = NameResolver(1)
 
     def fail(*_: object) -> None:
         raise MemoryError

@@ -12,9 +12,9 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.kit.metrics import measures
-from services.kit.metrics.queue_figures import NAMES, Journal, SharedFigures
 from services.kit.metrics.queue_meter import QueueMeter
 from services.kit.metrics.queue_names import QueueNames
+from services.kit.metrics.queue_totals import NAMES, Journal, SharedFigures
 from services.kit.metrics.shared_names import SharedNames
 
 

@@ -36,9 +36,9 @@ def test_published_latencies_equal_observed_ones() -> None:
 def test_what_the_store_takes_is_told_with_its_number() -> None:
     metrics = Metrics("test")
     for seconds in (0.0004, 0.2, 31.0):
-        metrics.count_store_event.took(seconds)
-    metrics.tell_store_calls()
-    metrics.tell_store_calls()
+        metrics.store_observer.took(seconds)
+    metrics.publish_store_calls()
+    metrics.publish_store_calls()
     told = metrics.registry.get_sample_value
     assert told("penstock_store_call_seconds_count", {"edge": "test"}) == 3
     assert told("penstock_store_call_seconds_sum", {"edge": "test"}) == pytest.approx(31.2004)

@@ -16,20 +16,20 @@ def shown(losses: LogLosses) -> float | None:
 def test_they_are_counted_from_the_first_look_on() -> None:
     losses = LogLosses()
     assert shown(losses) == 0
-    losses.tell(5)
+    losses.update(5)
     assert shown(losses) == 0
-    losses.tell(7)
+    losses.update(7)
     assert shown(losses) == 2
-    losses.tell(None)
-    losses.tell(8)
+    losses.update(None)
+    losses.update(8)
     assert shown(losses) == 3
 
 
 def test_a_log_that_went_back_or_began_anew_has_lost_nothing_thereby() -> None:
     losses = LogLosses()
-    losses.tell(5)
-    losses.tell(1)
+    losses.update(5)
+    losses.update(1)
     assert shown(losses) == 0
-    losses.tell(0)
-    losses.tell(2)
+    losses.update(0)
+    losses.update(2)
     assert shown(losses) == 2

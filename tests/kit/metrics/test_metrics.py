@@ -106,11 +106,11 @@ def test_what_a_process_tells_of_itself_is_of_all_listeners_and_never_falls() ->
     one.received += 5
     assert (one.since(), one.since()) == ((5, 0), (0, 0))
     metrics.count_refusal("address_not_allowed")
-    assert metrics.count_store_event.figures() == (3, 5, 116, 57, {"address_not_allowed": 1})
+    assert metrics.store_observer.figures() == (3, 5, 116, 57, {"address_not_allowed": 1})
 
 
 def test_the_stores_observer_counts_its_events() -> None:
     metrics = Metrics("tmq")
-    assert isinstance(metrics.count_store_event, Shell)
-    metrics.count_store_event("queue_full", 3)
+    assert isinstance(metrics.store_observer, Shell)
+    metrics.store_observer("queue_full", 3)
     assert samples(metrics)[f"penstock_store_events_total{ {'edge': 'tmq', 'reason': 'queue_full'} }"] == 3

@@ -73,16 +73,16 @@ def test_what_is_done_with_each_queue() -> None:
 
 def test_it_is_asked_for_when_somebody_looks() -> None:
     metrics = metered()
-    hear_it = metrics.count_store_event.meter(lambda: hear(metrics, "orders", Told((1,) * 7)))
+    hear_it = metrics.store_observer.meter(lambda: hear(metrics, "orders", Told((1,) * 7)))
     assert hear_it is not None
     for number in (1, 2):
-        metrics.tell_queues()
+        metrics.publish_queues()
         assert shown(metrics, measures.QUEUE_IN.name) == {"orders": number}
 
 
 def test_off_there_is_nothing_and_nobody_hears() -> None:
     metrics = Metrics("tmq")
-    assert metrics.count_store_event.meter(lambda: pytest.fail("asked")) is None
+    assert metrics.store_observer.meter(lambda: pytest.fail("asked")) is None
     assert "penstock_queue" not in metrics.render().decode()
 
 

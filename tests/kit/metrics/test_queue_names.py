@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from services.kit.metrics import measures
-from services.kit.metrics.queue_figures import NAMES
 from services.kit.metrics.queue_names import IDLE_S, OTHER, STAMP_S
+from services.kit.metrics.queue_totals import NAMES
 from services.kit.metrics.shared_names import SharedNames
-from services.kit.workers.dead_worker_metrics import Remains, unchanged
+from services.kit.workers.dead_worker_metrics import DeadWorkerMetrics, read_lock
 from tests.kit.metrics.metered_workers import Clock, Edge, Told
 
 
@@ -91,7 +91,7 @@ def test_a_name_that_comes_back_begins_anew(clock: Clock, tmp_path: Path) -> Non
 def test_a_name_that_comes_back_begins_anew_also_after_a_death(clock: Clock, tmp_path: Path) -> None:
     """What the dead one told would look like messages, and fall at the next death."""
     edge = Edge(1, clock, tmp_path, workers=2)
-    remains = Remains(tmp_path)
+    remains = DeadWorkerMetrics(tmp_path)
     one, two = edge.workers
     one.hear("a", Told(5))
     edge.publish()
@@ -102,7 +102,7 @@ def test_a_name_that_comes_back_begins_anew_also_after_a_death(clock: Clock, tmp
     for name, number in (("b", 3), ("a", 1)):
         clock.now += IDLE_S
         two.hear(name, Told(number))
-        with unchanged(tmp_path):
+        with read_lock(tmp_path):
             remains.add_up([])  # somebody reads: later
         edge.publish()
         remains.add_up([])

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from services.kit.metrics.queue_figures import NAMES
 from services.kit.metrics.queue_names import IDLE_S, OTHER
-from services.kit.metrics.shared_names import SharedNames, told_by
+from services.kit.metrics.queue_totals import NAMES
+from services.kit.metrics.shared_names import SharedNames, read_names
 from tests.kit.metrics.metered_workers import Clock, Edge, Told
 
 
@@ -143,4 +143,4 @@ def test_a_name_stands_behind_what_a_killed_worker_left(tmp_path: Path) -> None:
     names.add("c", 2.0)
     assert names.news() == (False, [])  # its own
     names.add("d", 3.0)
-    assert told_by(tmp_path / NAMES) == {"a", "c", "d"}
+    assert read_names(tmp_path / NAMES) == {"a", "c", "d"}

@@ -17,7 +17,7 @@ def told(one: Report | None) -> dict[tuple[str, ...], float]:
     """Name and labels of each sample, as Prometheus reads the page."""
     registry, metrics = CollectorRegistry(), ReportMetrics()
     registry.register(metrics)
-    metrics.tell(figures(one) if one is not None else None)
+    metrics.update(figures(one) if one is not None else None)
     found = {}
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:

@@ -18,7 +18,7 @@ def shown(memory: StoreMemory) -> dict[str, float]:
 
 def test_it_is_told_as_it_was_found() -> None:
     memory = StoreMemory()
-    memory.tell(Memory(300, 1000, 0.5))
+    memory.update(Memory(300, 1000, 0.5))
     assert shown(memory) == {
         "penstock_store_used_bytes": 300,
         "penstock_store_limit_bytes": 1000,
@@ -29,10 +29,10 @@ def test_it_is_told_as_it_was_found() -> None:
 def test_what_nobody_says_is_no_0() -> None:
     memory = StoreMemory()
     assert shown(memory) == {}
-    memory.tell(Memory(300, None))
+    memory.update(Memory(300, None))
     assert shown(memory) == {"penstock_store_used_bytes": 300}
-    memory.tell(Memory(None, None))
+    memory.update(Memory(None, None))
     assert shown(memory) == {}
-    memory.tell(Memory(300, 1000, 0.5))
-    memory.tell(None)
+    memory.update(Memory(300, 1000, 0.5))
+    memory.update(None)
     assert shown(memory) == {}

@@ -13,8 +13,8 @@ import pytest
 
 from services.kit.config.layers import SettingsError
 from services.kit.net import sockets
-from services.kit.net.acceptor import REST_S, Acceptor, AddressInUse, listening, open_bound
-from services.kit.net.connection_limits import Gate, plain_address
+from services.kit.net.acceptor import EXHAUSTED_PAUSE_S, Acceptor, AddressInUse, open_bound, open_listening
+from services.kit.net.connection_limits import ConnectionLimits, plain_address
 from services.kit.net.listener import ListenerSettings
 from services.kit.net.refusals import Refusal, Throttle
 from tests.kit.authority import Authority
@@ -118,8 +118,8 @@ async def test_without_descriptors_those_who_wait_are_served_later(
         await until(lambda: server.refusals("no_descriptors") >= 2)
         assert len(server.sessions) < 4
         processor_s = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-        await asyncio.sleep(2 * REST_S)  # two of its rests: it must not spin meanwhile
-        assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - processor_s < REST_S
+        await asyncio.sleep(2 * EXHAUSTED_PAUSE_S)  # two of its rests: it must not spin meanwhile
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - processor_s < EXHAUSTED_PAUSE_S
         resource.setrlimit(resource.RLIMIT_NOFILE, descriptor_limits)
         await server.session(3)
         await until(lambda: actions(caplog, "accept_resumed"))
@@ -136,7 +136,7 @@ async def test_closing_without_descriptors_ends_the_rests(
     """Whoever waits could not be let in; nobody looks for him on a socket that is closed."""
     loop, errors = asyncio.get_running_loop(), []
     loop.set_exception_handler(lambda _, context: errors.append(context))
-    acceptor = Acceptor(listening("127.0.0.1", 0, SETTING), lambda sock, *_: sock.close())
+    acceptor = Acceptor(open_listening("127.0.0.1", 0, SETTING), lambda sock, *_: sock.close())
     with socket.socket() as stranger, socket.socket() as probe:
         resource.setrlimit(resource.RLIMIT_NOFILE, (probe.fileno() + 1, descriptor_limits[1]))
         stranger.connect(acceptor.address)
@@ -145,7 +145,7 @@ async def test_closing_without_descriptors_ends_the_rests(
         acceptor.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, descriptor_limits)
         over = asyncio.Event()
-        loop.call_later(1.5 * REST_S, over.set)
+        loop.call_later(1.5 * EXHAUSTED_PAUSE_S, over.set)
         await over.wait()
     assert len(actions(caplog, "accept_failed")) == 1
     assert errors == []
@@ -187,7 +187,7 @@ async def test_stopping_lets_in_who_has_connected_already() -> None:
 async def test_an_address_in_use_is_told_in_one_line() -> None:
     async with Server() as server:
         with pytest.raises(SettingsError, match=rf"cannot listen on 127.0.0.1 port {server.port}: Address"):
-            listening("127.0.0.1", server.port, SETTING)
+            open_listening("127.0.0.1", server.port, SETTING)
 
 
 def test_addresses_are_counted_plain() -> None:
@@ -197,23 +197,23 @@ def test_addresses_are_counted_plain() -> None:
 
 
 def test_an_ipv6_host_is_its_64() -> None:
-    gate = Gate((), max_connections=10, max_per_address=1)
-    assert gate.enter("2001:db8::1") is None
-    assert gate.enter("2001:db8::2") is Refusal.ADDRESS_LIMIT
-    assert gate.enter("2001:db8:0:1::1") is None
-    gate.leave("2001:db8::1")
-    assert gate.enter("2001:db8::2") is None
+    gate = ConnectionLimits((), max_connections=10, max_per_address=1)
+    assert gate.admit("2001:db8::1") is None
+    assert gate.admit("2001:db8::2") is Refusal.ADDRESS_LIMIT
+    assert gate.admit("2001:db8:0:1::1") is None
+    gate.release("2001:db8::1")
+    assert gate.admit("2001:db8::2") is None
     assert gate.count == 2
 
 
 def test_who_has_left_is_not_remembered() -> None:
     """Else every stranger who ever came would cost memory for ever."""
-    gate = Gate((), max_connections=10, max_per_address=1)
+    gate = ConnectionLimits((), max_connections=10, max_per_address=1)
     for number in range(1_000):
         address = f"10.0.{number >> 8}.{number & 255}"
-        assert gate.enter(address) is None
-        assert gate.enter(address) is Refusal.ADDRESS_LIMIT
-        gate.leave(address)
+        assert gate.admit(address) is None
+        assert gate.admit(address) is Refusal.ADDRESS_LIMIT
+        gate.release(address)
     assert len(pickle.dumps(gate)) < 1_000
     assert gate.count == 0
 
@@ -222,8 +222,8 @@ def test_a_throttle_tells_how_much_it_held_back() -> None:
     throttle = Throttle(burst=2, window_s=10)
     assert [throttle.admit("a", 0.0) for _ in range(5)] == [True, True, False, False, False]
     assert throttle.admit("b", 0.0)
-    assert throttle.over(9.0) == []
-    assert throttle.over(10.0) == [("a", 3)]
+    assert throttle.expired(9.0) == []
+    assert throttle.expired(10.0) == [("a", 3)]
     assert throttle.admit("a", 10.0)
 
 
@@ -248,4 +248,4 @@ def test_listening_decides_who_has_an_address() -> None:
             with pytest.raises(
                 AddressInUse, match=rf"port {port}: Address already in use; .* change edges.echo"
             ):
-                listening("127.0.0.1", port, SETTING)
+                open_listening("127.0.0.1", port, SETTING)

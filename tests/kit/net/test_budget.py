@@ -18,15 +18,15 @@ class Holder:
 
     def evict(self) -> None:
         self.evicted += 1
-        self.budget.hold(self, 0)
+        self.budget.hold(self.evict, 0)
 
 
 def test_who_holds_most_goes_first() -> None:
     budget = Budget(100)
     small, big, newest = Holder(budget), Holder(budget), Holder(budget)
-    budget.hold(small, 30)
-    budget.hold(big, 60)
-    budget.hold(newest, 20)
+    budget.hold(small.evict, 30)
+    budget.hold(big.evict, 60)
+    budget.hold(newest.evict, 20)
     assert (small.evicted, big.evicted, newest.evicted) == (0, 1, 0)
     assert budget.total == 50
 
@@ -35,12 +35,12 @@ def test_as_many_go_as_it_takes() -> None:
     budget = Budget(100)
     holders = [Holder(budget) for _ in range(10)]
     for holder in holders:
-        budget.hold(holder, 10)
+        budget.hold(holder.evict, 10)
     newest = Holder(budget)
-    budget.hold(newest, 95)
+    budget.hold(newest.evict, 95)
     assert newest.evicted == 1
     assert budget.total == 100
-    budget.hold(newest, 9)
+    budget.hold(newest.evict, 9)
     assert sum(holder.evicted for holder in holders) == 1
 
 
@@ -48,7 +48,7 @@ def test_a_change_counts_once() -> None:
     budget = Budget(100)
     holder = Holder(budget)
     for size in (10, 90, 40, 40, 0, 0):
-        budget.hold(holder, size)
+        budget.hold(holder.evict, size)
         assert budget.total == size
 
 

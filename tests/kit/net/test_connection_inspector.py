@@ -9,18 +9,20 @@ from typing import Any
 
 import pytest
 
-from services.kit.net.connection_inspector import MOST_TEXT, Census
+from services.kit.net.connection_inspector import MAX_TEXT, ConnectionInspector
 from tests.kit.authority import Authority
 from tests.kit.calls import Calls
 from tests.kit.echo_edge import EchoSession, frame
 from tests.kit.harness import PATIENCE_S, Server, reset_on_close, until
 
 
-def census(*ends: Server | Calls) -> Census:
-    return Census(lambda: [end.listener if isinstance(end, Server) else end.dialler for end in ends])
+def census(*ends: Server | Calls) -> ConnectionInspector:
+    return ConnectionInspector(
+        lambda: [end.listener if isinstance(end, Server) else end.dialler for end in ends]
+    )
 
 
-def told(one: Census, **args: Any) -> list[dict[str, Any]]:
+def told(one: ConnectionInspector, **args: Any) -> list[dict[str, Any]]:
     return [dict(item) for item in one.connections(args)]
 
 
@@ -55,7 +57,7 @@ async def test_octets_are_the_protocols_over_tls_too(authority: Authority) -> No
             ("out", 9, 10),
         }
         assert {item["certificate"] for item in both} == {"x" * 64, "localhost"}
-    assert len("x" * 64) < MOST_TEXT
+    assert len("x" * 64) < MAX_TEXT
 
 
 async def test_they_come_in_the_order_in_which_they_were_made() -> None:
@@ -75,7 +77,7 @@ async def test_they_come_in_the_order_in_which_they_were_made() -> None:
 @pytest.mark.parametrize("after", [-1, "1", None, 1.5, True])
 async def test_a_place_that_is_none_is_refused(after: object) -> None:
     async with Server() as server:
-        with pytest.raises(ValueError, match="after is a number"):
+        with pytest.raises(ValueError, match="after must be a whole number"):
             told(census(server), after=after)
 
 
@@ -132,7 +134,7 @@ async def test_one_is_closed_in_order(caplog: pytest.LogCaptureFixture) -> None:
         await until(lambda: session.lost_with is not None)
         assert server.refusals("closed_by_operator") == 1
         (line,) = [line for line in caplog.records if getattr(line, "reason", "") == "closed_by_operator"]
-        assert (line.conn, len(line.detail)) == (session.wire.conn, MOST_TEXT)  # type: ignore[attr-defined]
+        assert (line.conn, len(line.detail)) == (session.wire.conn, MAX_TEXT)  # type: ignore[attr-defined]
         other.send(frame(b"E", b"still here"))
         assert await other.answer() == b"still here"
         assert census(server).close({"id": session.wire.conn}) == []

@@ -156,7 +156,10 @@ async def test_a_session_that_cannot_be_made_is_a_bug_of_ours_and_is_told() -> N
 
     async with Server() as server, Calls(broken) as calls:
         error = await calls.fails(server.port)
-        assert str(error) == f"127.0.0.1:{server.port}: no session: RuntimeError('no session today')"
+        assert (
+            str(error)
+            == f"127.0.0.1:{server.port}: internal error in the session: RuntimeError('no session today')"
+        )
         assert calls.value("penstock_local_errors_total") == 1
         assert (await server.session()).lost_with in (None, True)
 
@@ -195,7 +198,7 @@ async def test_the_drain_ends_them_in_order() -> None:
             assert session.calls == ["drain", "lost"]
             assert session.lost_with is False
         error = await calls.fails(server.port)
-        assert str(error) == f"127.0.0.1:{server.port}: not dialled any more: we are ending"
+        assert str(error) == f"127.0.0.1:{server.port}: not dialled, this process is shutting down"
 
 
 async def test_who_does_not_end_is_reset_at_the_end_of_the_drain() -> None:
@@ -216,7 +219,7 @@ async def test_the_drain_ends_what_is_not_open_yet() -> None:
             failing = asyncio.create_task(calls.fails(port))
             await asyncio.sleep(0)  # it is being dialled now
             await end(calls)
-            assert "not dialled any more" in str(await failing)
+            assert "shutting down" in str(await failing)
 
 
 def test_what_may_be_said_of_it() -> None:

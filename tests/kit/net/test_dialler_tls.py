@@ -90,15 +90,15 @@ async def test_a_peer_that_says_nothing(authority: Authority) -> None:
     with mute() as port:
         async with Calls(tls=authority.dialler(), handshake_timeout_s=0.2) as calls:
             error = str(await calls.fails(port))
-            assert error == f"127.0.0.1:{port}: tls_handshake: not finished after 0.2 s"
+            assert error == f"127.0.0.1:{port}: tls_handshake: not completed within 0.2 s"
 
 
 @pytest.mark.parametrize(
     ("says", "error"),
     [
         (b"220 welcome\r\n", "tls_handshake: "),
-        (b"", "ended before it was open"),
-        (b"\x16\x03\x03\x00", "tls_handshake: the peer left"),
+        (b"", "closed before it was open"),
+        (b"\x16\x03\x03\x00", "tls_handshake: the peer disconnected"),
     ],
 )
 async def test_a_peer_that_speaks_something_else_or_leaves(
@@ -132,7 +132,7 @@ async def test_the_drain_does_not_wait_for_handshakes(authority: Authority) -> N
             await until(lambda: calls.dialler.connections)
             calls.dialler.stop_opening()
             await calls.dialler.drain(0.0)
-            assert "ended before it was open" in str(await failing)
+            assert "closed before it was open" in str(await failing)
 
 
 async def test_who_gives_up_in_the_handshake_leaves_nothing_behind(authority: Authority) -> None:

@@ -102,7 +102,7 @@ async def test_a_handshake_that_never_ends(authority: Authority, caplog: pytest.
         client.send(b"\x16\x03\x01")  # the first bytes of a ClientHello
         assert await client.rest() == b""
         assert server.refusals("tls_handshake") == 1
-        assert any(vars(record).get("detail") == "not finished after 0.2 s" for record in caplog.records)
+        assert any(vars(record).get("detail") == "not completed within 0.2 s" for record in caplog.records)
         await until(lambda: not server.listener.connections)
 
 

@@ -63,7 +63,7 @@ def test_the_filter_does_not_care_how_the_bytes_are_cut(authority: Authority, st
     assert plain == b"hello world"
     assert server.ended
     assert server.fault is None
-    incoming.write(server.encrypt(b"and back") + server.goodbye())
+    incoming.write(server.encrypt(b"and back") + server.close_notify())
     assert client.read() == b"and back"
 
 
@@ -89,8 +89,8 @@ def test_no_mutation_of_a_handshake_is_more_than_a_fault(authority: Authority) -
 def test_who_calls_does_not_care_either(authority: Authority, step: int) -> None:
     called = TlsFilter(server_context(TlsSettings(**authority.listener())))
     caller = TlsFilter(client_context(ClientTls(**authority.dialler())), "localhost")
-    assert called.greeting() == b""
-    sent = caller.greeting()
+    assert called.client_hello() == b""
+    sent = caller.client_hello()
     while sent:
         assert called.decrypt(sent) == b""
         answer = called.output()
@@ -100,7 +100,7 @@ def test_who_calls_does_not_care_either(authority: Authority, step: int) -> None
     assert called.established
     assert caller.established
     assert caller.subject == "localhost"
-    sealed = called.encrypt(b"hello ") + called.encrypt(b"world") + called.goodbye()
+    sealed = called.encrypt(b"hello ") + called.encrypt(b"world") + called.close_notify()
     plain = b"".join(caller.decrypt(sealed[start : start + step]) for start in range(0, len(sealed), step))
     assert (plain, caller.ended, caller.fault) == (b"hello world", True, None)
 
@@ -134,7 +134,7 @@ def test_the_names_in_a_certificate_are_its_common_name_and_dns_names_and_uris(
     """docs/operations.md, Who may use a queue: as they stand there, a wildcard is a name like others."""
     called = TlsFilter(server_context(TlsSettings(**authority.listener(client_ca=depot["certificate"]))))
     caller = TlsFilter(client_context(ClientTls(**authority.dialler(**depot))), "localhost")
-    sent = caller.greeting()
+    sent = caller.client_hello()
     while sent:
         called.decrypt(sent)
         caller.decrypt(called.output())

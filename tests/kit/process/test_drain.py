@@ -12,7 +12,7 @@ import pytest
 from services.kit.config.settings import DrainSettings
 from services.kit.process.drain import drain
 from services.kit.readiness import Readiness
-from services.kit.startup_sigterm import ending_signals
+from services.kit.startup_sigterm import stop_signals
 from tests.kit.echo_edge import frame
 from tests.kit.harness import PATIENCE_S, Program, Server, eventually, exchange, receive, until
 
@@ -202,7 +202,7 @@ def test_a_hangup_that_is_ignored_stays_ignored() -> None:
     """As `nohup` starts a process."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        assert signal.SIGHUP not in ending_signals()
+        assert signal.SIGHUP not in stop_signals()
     finally:
         signal.signal(signal.SIGHUP, before)
-    assert signal.SIGHUP in ending_signals()
+    assert signal.SIGHUP in stop_signals()

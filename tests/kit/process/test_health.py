@@ -15,7 +15,7 @@ import pytest
 from services.kit.config.layers import SettingsError
 from services.kit.config.settings import HealthSettings, MovableHealthSettings
 from services.kit.edge import Page
-from services.kit.process.health import Answers, HealthServer
+from services.kit.process.health import HealthServer, HealthSources
 from services.kit.readiness import Readiness
 from tests.kit.harness import Program, eventually
 from tests.live import until
@@ -24,7 +24,7 @@ from tests.live import until
 async def test_each_page_says_what_it_is_told() -> None:
     faults: dict[str, str | None] = {"unready": None, "stuck": None}
     readiness = Readiness(store=lambda: faults["unready"])
-    answers = Answers(lambda: b"penstock_ready 1\n", readiness, lambda: faults["stuck"])
+    answers = HealthSources(lambda: b"penstock_ready 1\n", readiness, lambda: faults["stuck"])
     server = HealthServer(HealthSettings(port=0), answers)
     host, port = await server.start()
 
@@ -51,7 +51,7 @@ async def test_each_page_says_what_it_is_told() -> None:
 
 
 async def test_a_proxy_header_is_refused_by_its_name(caplog: pytest.LogCaptureFixture) -> None:
-    server = HealthServer(HealthSettings(port=0), Answers(bytes, Readiness(), lambda: None))
+    server = HealthServer(HealthSettings(port=0), HealthSources(bytes, Readiness(), lambda: None))
     _, port = await server.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 9161\r\nGET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -64,7 +64,7 @@ async def test_a_proxy_header_is_refused_by_its_name(caplog: pytest.LogCaptureFi
 
 
 async def test_a_proxy_header_of_a_client_that_has_gone_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    server = HealthServer(HealthSettings(port=0), Answers(bytes, Readiness(), lambda: None))
+    server = HealthServer(HealthSettings(port=0), HealthSources(bytes, Readiness(), lambda: None))
     _, port = await server.start()
     with socket.create_connection(("127.0.0.1", port)) as client:  # nothing is accepted before the next await
         client.sendall(b"PROXY UNKNOWN\r\n")
@@ -81,7 +81,7 @@ async def test_a_proxy_header_of_a_client_that_has_gone_is_logged(caplog: pytest
     ("request_", "status"), [(b"NONSENSE\r\n\r\n", b"400"), (b"GET /readyz HTTP/1.0\r\n\r\n", b"200")]
 )
 async def test_answers_name_no_library(request_: bytes, status: bytes) -> None:
-    server = HealthServer(HealthSettings(port=0), Answers(bytes, Readiness(), lambda: None))
+    server = HealthServer(HealthSettings(port=0), HealthSources(bytes, Readiness(), lambda: None))
     _, port = await server.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request_)
@@ -103,7 +103,7 @@ async def test_a_scrape_is_freshened_in_the_loop_and_written_beside_it() -> None
         step("written")
         return b"text"
 
-    answers = Answers(write, Readiness(), lambda: None, lambda: step("freshened"))
+    answers = HealthSources(write, Readiness(), lambda: None, lambda: step("freshened"))
     server = HealthServer(HealthSettings(port=0), answers)
     host, port = await server.start()
     async with aiohttp.ClientSession() as session:
@@ -119,7 +119,7 @@ async def test_a_scrape_is_freshened_in_the_loop_and_written_beside_it() -> None
 
 async def test_one_address_for_all_is_for_both_families() -> None:
     """docs/chart.md: kubelets ask a pod of two families by the first, whichever that is."""
-    server = HealthServer(HealthSettings(host="::", port=0), Answers(bytes, Readiness(), lambda: None))
+    server = HealthServer(HealthSettings(host="::", port=0), HealthSources(bytes, Readiness(), lambda: None))
     host, port = await server.start()
     assert host == "::"
     async with aiohttp.ClientSession() as session:
@@ -132,7 +132,7 @@ async def test_one_address_for_all_is_for_both_families() -> None:
 async def test_an_edge_adds_pages_of_its_own() -> None:
     pages: dict[str, Page] = {}
     told = {"number": 1}
-    server = HealthServer(HealthSettings(port=0), Answers(bytes, Readiness(), lambda: None), pages)
+    server = HealthServer(HealthSettings(port=0), HealthSources(bytes, Readiness(), lambda: None), pages)
     host, port = await server.start()
     async with aiohttp.ClientSession() as session:
         assert (await session.get(f"http://{host}:{port}/echo")).status == 404

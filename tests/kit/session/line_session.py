@@ -60,8 +60,8 @@ class LineSession:
     """`handled` are the requests begun so far; `owed` those that a test has to answer."""
 
     def __init__(self, wire: Wire) -> None:
-        self.talk = Conversation(wire)
-        self.inflow = Inflow(self.talk, LineParser(), self)
+        self.conversation = Conversation(wire)
+        self.inflow = Inflow(self.conversation, LineParser(), self)
         self.handled: list[str] = []
         self.owed: list[tuple[str, Slot]] = []
         self.ends = 0  # how often the input went as far as it goes
@@ -86,10 +86,10 @@ class LineSession:
         self.inflow.on_time(now)
 
     def drain(self) -> None:
-        self.talk.drained = True
+        self.conversation.drained = True
 
     def lost(self, reset: bool) -> None:
-        self.talk.gone = True
+        self.conversation.is_lost = True
         self.inflow.lost()
 
     @property
@@ -100,9 +100,9 @@ class LineSession:
 
     def handle(self, event: str) -> None:
         self.handled.append(event)
-        slot = self.talk.expect()
+        slot = self.conversation.expect()
         if event not in ("later", "hold", "full"):
-            self.talk.fill(slot, f"{event}\n".encode())
+            self.conversation.fill(slot, f"{event}\n".encode())
             return
         self.owed.append((event, slot))
         if event == "hold":
@@ -113,7 +113,7 @@ class LineSession:
     def work(self, event: str) -> int:
         return int(event.removeprefix("run ")) if event.startswith("run ") else 1
 
-    def comes_alone(self, event: str) -> bool:
+    def is_exclusive(self, event: str) -> bool:
         return event == "alone"
 
     def end_if_done(self) -> None:
@@ -124,7 +124,7 @@ class LineSession:
     def answer(self, index: int, text: str) -> None:
         """The answer to one of those owed."""
         event, slot = self.owed.pop(index)
-        self.talk.fill(slot, f"{text}\n".encode())
+        self.conversation.fill(slot, f"{text}\n".encode())
         if event == "hold":
             self.inflow.free()
         else:

@@ -34,10 +34,10 @@ async def test_runs_overlap_and_are_answered_in_order() -> None:
     async with conversation("later\nnow\nlater\n") as (client, session):
         await until(lambda: len(session.handled) == 3)
         session.answer(1, "third")
-        assert len(session.talk.answers) == 3
+        assert len(session.conversation.answers) == 3
         session.answer(0, "first")
         assert await lines(client, 3) == ["first", "now", "third"]
-        assert not session.talk.answers
+        assert not session.conversation.answers
 
 
 async def test_nothing_begins_while_a_request_holds_the_input_up() -> None:
@@ -90,7 +90,7 @@ async def test_others_have_their_turn_after_so_much_work(chunk: str, at_once: in
     async with Server(LineSession) as server:  # type: ignore[arg-type]
         await server.client()
         session = cast(LineSession, await server.session())
-        session.received(chunk.encode(), session.talk.wire.loop_time())
+        session.received(chunk.encode(), session.conversation.wire.loop_time())
         assert len(session.handled) == at_once
         await until(lambda: len(session.handled) == chunk.count("\n"))
 
@@ -100,7 +100,7 @@ async def test_good_requests_before_a_bad_one_count() -> None:
         assert session.handled == ["now", "later"]
         assert session.inflow.violation is not None
         assert session.inflow.violation.reason == "bad_line"
-        assert session.talk.closing
+        assert session.conversation.closing
         ends = session.ends
         session.answer(0, "owed")  # what is owed is still answered
         assert session.ends > ends
@@ -110,7 +110,7 @@ async def test_good_requests_before_a_bad_one_count() -> None:
 async def test_the_end_comes_after_all_that_came_before_it() -> None:
     async with conversation("hold\n") as (client, session):
         client.writer.write_eof()
-        await until(lambda: session.talk.wire.peer_ended)  # type: ignore[attr-defined]
+        await until(lambda: session.conversation.wire.peer_ended)  # type: ignore[attr-defined]
         assert not session.inflow.eof_parsed
         session.answer(0, "held")
         assert session.handled == ["hold", "end"]
@@ -132,16 +132,16 @@ async def test_the_clock_stands_still_while_a_request_is_under_way() -> None:
 
 async def test_answers_that_come_when_nobody_is_there_do_no_harm() -> None:
     async with conversation("hold\nnow\n") as (_, session):
-        session.talk.wire.abort()
-        await until(lambda: session.talk.gone)
+        session.conversation.wire.abort()
+        await until(lambda: session.conversation.is_lost)
         session.answer(0, "nobody")
         assert session.handled == ["hold"]
 
 
 async def test_what_cannot_be_learnt_is_not_answered() -> None:
     async with conversation("later\nlater\n") as (client, session):
-        session.talk.close_unanswered("outcome_unknown", "asked for it")
+        session.conversation.close_unanswered("outcome_unknown", "asked for it")
         session.answer(1, "second")
-        assert session.talk.closing
+        assert session.conversation.closing
         async with asyncio.timeout(PATIENCE_S):
             assert await client.reader.read() == b""

@@ -13,9 +13,9 @@ import pytest
 
 from services.kit.metrics.measures import QUEUE_PUT_SECONDS, QUEUE_WAIT_SECONDS
 from services.kit.metrics.metrics import Metrics, share
-from services.kit.workers.dead_worker_metrics import Remains, unchanged
-from services.kit.workers.multiprocess_collector import Together
-from services.kit.workers.worker_status import Board
+from services.kit.workers.dead_worker_metrics import DeadWorkerMetrics, read_lock
+from services.kit.workers.multiprocess_collector import WorkerMetrics
+from services.kit.workers.worker_status import WorkerTable
 
 DEATHS = 12
 REQUESTS = 'penstock_requests_total{edge="echo",operation="enq",result="ok"}'
@@ -49,14 +49,14 @@ def worker(folder: Path, seconds: float = 0.25) -> int:
         metrics.input_held.set(7)
         assert metrics.queues is not None
         metrics.queues.hear("orders", Told())
-        metrics.tell_queues()
+        metrics.publish_queues()
         os.kill(os.getpid(), signal.SIGKILL)
     assert os.waitpid(pid, 0) == (pid, signal.SIGKILL)
     return pid
 
 
 def told(folder: Path) -> dict[str, float]:
-    lines = Together("echo", folder, Board(1), os.getpid()).render().decode().splitlines()
+    lines = WorkerMetrics("echo", folder, WorkerTable(1), os.getpid()).render().decode().splitlines()
     found = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, _, value in found}
 
@@ -75,7 +75,7 @@ def files(folder: Path) -> set[str]:
 
 
 def test_many_deaths_leave_what_one_does(tmp_path: Path) -> None:
-    remains = Remains(tmp_path)
+    remains = DeadWorkerMetrics(tmp_path)
     left = []
     for death in range(1, DEATHS + 1):
         remains.take(worker(tmp_path))
@@ -91,10 +91,10 @@ def test_many_deaths_leave_what_one_does(tmp_path: Path) -> None:
 
 
 def test_nothing_changes_while_somebody_reads(tmp_path: Path) -> None:
-    remains = Remains(tmp_path)
+    remains = DeadWorkerMetrics(tmp_path)
     remains.take(worker(tmp_path))
     before = files(tmp_path)
-    with unchanged(tmp_path):
+    with read_lock(tmp_path):
         remains.add_up([])
         assert files(tmp_path) == before
     remains.add_up([])
@@ -103,7 +103,7 @@ def test_nothing_changes_while_somebody_reads(tmp_path: Path) -> None:
 
 
 def test_one_that_has_the_number_of_a_dead_one_counts_on_in_its_files(tmp_path: Path) -> None:
-    remains = Remains(tmp_path)
+    remains = DeadWorkerMetrics(tmp_path)
     pid = worker(tmp_path)
     remains.take(pid)
     before = files(tmp_path)
@@ -113,7 +113,7 @@ def test_one_that_has_the_number_of_a_dead_one_counts_on_in_its_files(tmp_path: 
 
 
 def test_what_cannot_be_added_up_stays_and_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    remains = Remains(tmp_path)
+    remains = DeadWorkerMetrics(tmp_path)
     remains.take(worker(tmp_path))
     in_its_way = tmp_path / "histogram_0.new"
     in_its_way.mkdir()
@@ -128,7 +128,7 @@ def test_what_cannot_be_added_up_stays_and_counts(tmp_path: Path, caplog: pytest
 
 
 def test_one_that_died_as_it_made_its_files_has_counted_nothing(tmp_path: Path) -> None:
-    remains = Remains(tmp_path)
+    remains = DeadWorkerMetrics(tmp_path)
     (tmp_path / "counter_7.db").touch()
     remains.take(7)
     remains.add_up([])
@@ -139,7 +139,7 @@ def test_one_that_died_as_it_made_its_files_has_counted_nothing(tmp_path: Path) 
 
 def test_a_line_that_a_death_cut_short_is_left_out(tmp_path: Path) -> None:
     """It may be the last one, or another may stand right behind it: where there was no room for a while."""
-    remains = Remains(tmp_path)
+    remains = DeadWorkerMetrics(tmp_path)
     for begun in (b'["orders", [9, 0', b'["orders", [9, 0["orders", [8, 0]]\n'):
         pid = worker(tmp_path)
         with (tmp_path / f"queue-figures-{pid}").open("ab") as file:
@@ -152,7 +152,7 @@ def test_a_line_that_a_death_cut_short_is_left_out(tmp_path: Path) -> None:
 
 def test_sums_of_seconds_do_not_fall(tmp_path: Path) -> None:
     """In whatever order they are added: Prometheus would take it for a counter that began anew."""
-    remains = Remains(tmp_path)
+    remains = DeadWorkerMetrics(tmp_path)
     for turn in range(3):
         for number in range(1, 5):
             remains.take(worker(tmp_path, number / 10 + turn / 3))

@@ -7,11 +7,11 @@ import os
 import pytest
 
 from services.kit.workers import worker_status as board_module
-from services.kit.workers.worker_status import Board, WorkerState
+from services.kit.workers.worker_status import WorkerState, WorkerTable
 
 
 def test_all_must_be_ready() -> None:
-    board = Board(2)
+    board = WorkerTable(2)
     assert board.readiness.unready() == "worker 0: absent"
     board.report(0, WorkerState.READY)
     assert board.readiness.unready() == "worker 1: absent"
@@ -26,13 +26,13 @@ def test_all_must_be_ready() -> None:
 
 
 def test_a_long_reason_is_cut() -> None:
-    board = Board(1)
+    board = WorkerTable(1)
     board.report(0, WorkerState.UNREADY, "ü" * 500)
     assert str(board.readiness.unready()).startswith("worker 0: üü")
 
 
 def test_deaths_are_counted_beside_all_else() -> None:
-    board = Board(1)
+    board = WorkerTable(1)
     board.report(0, WorkerState.READY)
     for _ in range(300):
         board.count_death()
@@ -42,7 +42,7 @@ def test_deaths_are_counted_beside_all_else() -> None:
 
 
 def test_a_child_writes_what_the_parent_reads() -> None:
-    board = Board(1)
+    board = WorkerTable(1)
     pid = os.fork()
     if not pid:
         board.report(0, WorkerState.READY)
@@ -52,7 +52,7 @@ def test_a_child_writes_what_the_parent_reads() -> None:
 
 
 def test_a_worker_that_reports_no_more_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
-    board = Board(2)
+    board = WorkerTable(2)
     board.report(0, WorkerState.READY)
     board.report(1, WorkerState.ABSENT, "ended")
     assert board.stuck() is None

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import pytest
 from prometheus_client import ProcessCollector
 
-from services.kit.net.acceptor import AddressInUse, listening, open_bound
+from services.kit.net.acceptor import AddressInUse, open_bound, open_listening
 from services.kit.workers.workers import reserved_ports
 from tests.kit.echo_edge import EchoSettings, frame
 from tests.kit.harness import PATIENCE_S, Program, eventually, exchange, receive
@@ -117,7 +117,7 @@ def test_two_edges_with_workers_do_not_share_a_port(first: str, second: str) -> 
         with pytest.raises(AddressInUse, match=refusal), reserved_ports("echo", _echo(second, port)):
             pass
         with (
-            listening(first, port, ("a", "port"), reuse_port=True),
+            open_listening(first, port, ("a", "port"), reuse_port=True),
             pytest.raises(AddressInUse, match=refusal),
             reserved_ports("echo", _echo(second, port)),
         ):

@@ -60,7 +60,7 @@ class RunningNode:
 async def start(context: EdgeContext[RingSettings]) -> RunningNode:
     settings = context.settings
     store = settings.store.store(
-        context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
+        context.store_url, context.name, settings.request_timeout_s, context.metrics.store_observer
     )
     service = RingService(settings, store, context.metrics)
     carrier = Carrier(passes_on=True)
@@ -69,7 +69,7 @@ async def start(context: EdgeContext[RingSettings]) -> RunningNode:
         service, identity, context.dial("ring-out", settings.node.dial), carrier, carrier, service.readiness
     )
     context.listen("ring", identity.listener, member.session)
-    context.page("/ring", member.document)
+    context.add_page("/ring", member.document)
     store.start_serving()
     node = RunningNode(service, member, carrier)
     try:

@@ -13,7 +13,7 @@ import pytest
 
 from protos.ring import Find, Open
 from services.kit.config.layers import SettingsError
-from services.kit.dns.lookup import Place, look_up
+from services.kit.dns.lookup import ResolvedAddress, resolve
 from services.ring.node.discovery import hearing, telling
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start
@@ -288,11 +288,11 @@ async def test_a_target_whose_name_hangs_is_asked_for_once(
     """3.4: beacons come faster than its look-up ends; those meanwhile are not sent to it, and then all are again"""
     asked, may_end = 0, asyncio.Event()
 
-    async def hang(*place: Any) -> list[Place]:
+    async def hang(*place: Any) -> list[ResolvedAddress]:
         nonlocal asked
         asked += 1
         await may_end.wait()
-        return await look_up("127.0.0.1", place[1])
+        return await resolve("127.0.0.1", place[1])
 
     monkeypatch.setattr(telling, "look_up", hang)
     with Listening(free_udp_port(), "127.0.0.1") as listening:

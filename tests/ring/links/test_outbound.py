@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from protos.ring import HeadState
-from services.kit.dns.lookup import Place
+from services.kit.dns.lookup import ResolvedAddress
 from services.kit.net.dialler import Dialler
 from services.ring.node.discovery import reach
 from tests.kit.calls import deaf
@@ -285,7 +285,7 @@ async def test_each_of_a_hosts_addresses_has_its_turn(
 ) -> None:
     """2.6: the time for a connect is for all of them, and the first that says nothing does not take all of it"""
 
-    async def several(*_: Any) -> list[Place]:
+    async def several(*_: Any) -> list[ResolvedAddress]:
         """Nobody can count on having such a name here."""
         places = [("127.0.0.1", silent), ("127.0.0.1", tail.port)]
         return [(int(socket.AF_INET), place) for place in places]

@@ -51,9 +51,9 @@ class Member:
             {"store": QUICK_STORE, "request_timeout_s": request_timeout_s}
         )
         self.metrics = Metrics("ring")
-        self.metrics.count_store_event.recorder = recorder
+        self.metrics.store_observer.recorder = recorder
         store = self.settings.store.store(
-            url, "ring", self.settings.request_timeout_s, self.metrics.count_store_event
+            url, "ring", self.settings.request_timeout_s, self.metrics.store_observer
         )
         self.service = RingService(self.settings, store, self.metrics)
         self.users = Users(self.service, name, group=group, **how)

@@ -13,7 +13,7 @@ import pytest
 
 from protos.rqp_cast import EndTransmissionMsg, Result, encode_end_transmission
 from services.kit.metrics.metrics import Metrics
-from services.kit.net.acceptor import REST_S
+from services.kit.net.acceptor import EXHAUSTED_PAUSE_S
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.ports.ports import Ports
 from services.rqp.cast.sending.confirmations import Confirmations
@@ -82,7 +82,7 @@ async def test_it_is_looked_at_again_after_a_rest(exhausted: Exhausted) -> None:
     """All else goes on meanwhile; and 4.2: the confirmation counts."""
     await until(lambda: len(exhausted.failures()) >= 2)
     first, second, *_ = exhausted.failures()
-    assert second - first > 0.9 * REST_S
+    assert second - first > 0.9 * EXHAUSTED_PAUSE_S
     exhausted.recover()
     await until(lambda: exhausted.heard == [CONFIRMED])
 
@@ -104,6 +104,6 @@ async def test_it_does_not_look_again_once_it_is_closed(exhausted: Exhausted) ->
     exhausted.close()
     exhausted.recover()
     rest_over = asyncio.Event()
-    asyncio.get_running_loop().call_later(1.5 * REST_S, rest_over.set)
+    asyncio.get_running_loop().call_later(1.5 * EXHAUSTED_PAUSE_S, rest_over.set)
     await rest_over.wait()
     assert exhausted.loop_errors == []

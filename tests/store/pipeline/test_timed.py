@@ -16,10 +16,10 @@ async def test_the_time_of_a_store_that_stands_still_is_told(
 ) -> None:
     """Once for each call, whatever it carries."""
     metrics = Metrics("test")
-    monkeypatch.setattr(Desk, "_observe", metrics.count_store_event)
+    monkeypatch.setattr(Desk, "_observe", metrics.store_observer)
 
     def told(what: str) -> float:
-        metrics.tell_store_calls()
+        metrics.publish_store_calls()
         return (
             metrics.registry.get_sample_value(f"penstock_store_call_seconds_{what}", {"edge": "test"}) or 0.0
         )

@@ -75,7 +75,7 @@ class Beacons:
 
     def tick(self, now: float) -> None:
         """Tells how many refusals were not logged."""
-        for reason, number in self._throttle.over(now):
+        for reason, number in self._throttle.expired(now):
             fields = {"action": "beacons_refused_more", "reason": reason, "count": number}
             log.warning("%d more beacons refused: %s", number, reason, extra=fields)
 

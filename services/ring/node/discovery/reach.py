@@ -6,7 +6,7 @@ import asyncio
 import socket
 
 from protos.ring import Dial, host_of
-from services.kit.dns import look_up
+from services.kit.dns import resolve
 from services.kit.net import Dialler, Network
 from services.kit.session import SessionFactory
 from services.ring.node.discovery.beacons import is_allowed
@@ -49,7 +49,7 @@ async def _look_up(where: Dial) -> list[tuple[str, int]]:
     host, service = host_of(where.node).decode(), where.service.decode()
     try:
         port = int(service) if service.isdecimal() else socket.getservbyname(service, "tcp")
-        found = await look_up(host, port)
+        found = await resolve(host, port)
     except (OSError, UnicodeError) as error:
         raise OSError(f"{host} port {service} cannot be looked up: {error}") from None
     return list(dict.fromkeys((str(address[0]), int(address[1])) for _, address in found))

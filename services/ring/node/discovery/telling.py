@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from protos.ring import Beacon, Open, encode_beacon
 from protos.types import LocalError
-from services.kit.dns import look_up
+from services.kit.dns import resolve
 from services.kit.net import plain_address
 from services.ring.node.discovery.strangers import Strangers
 from services.ring.node.discovery.targets import Address, Target, Targets
@@ -128,7 +128,7 @@ class Telling:
     async def _look_up_and_send(self, beacon: Beacon, data: bytes, target: Target, ports: list[int]) -> None:
         host = target.host
         try:
-            found = await look_up(host, ports[0])
+            found = await resolve(host, ports[0])
         except (OSError, UnicodeError) as error:
             self._unsent((host,), f"its name cannot be looked up: {error}")
             return

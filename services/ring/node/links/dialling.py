@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from protos.ring import Dial
-from services.kit.net import NOBODY, Dialler
+from services.kit.net import NO_SESSION, Dialler
 from services.kit.session import Session, Wire
 from services.ring.node.discovery import reach
 from services.ring.node.figures import Figures
@@ -79,7 +79,7 @@ class Dialling:
     def _open(self, attempt: Attempt, wire: Wire) -> Session:
         if attempt is not self._attempt:
             wire.abort()
-            return NOBODY
+            return NO_SESSION
         self._attempt = None
         self._figures.dialled("connected")
         return self._reached(wire)

@@ -51,13 +51,13 @@ class Inbound:
     """
 
     __slots__ = (
+        "_conversation",
         "_eof_due",
         "_host",
         "_inflow",
         "_is_answering",
         "_is_finishing",
         "_is_over",
-        "_talk",
         "_why",
         "link",
         "since",
@@ -67,8 +67,8 @@ class Inbound:
         self.link = link
         self.since = wire.loop_time()
         self._host = host
-        self._talk = Conversation(wire)
-        self._inflow: Inflow[Message] = Inflow(self._talk, Connection(limits), self)
+        self._conversation = Conversation(wire)
+        self._inflow: Inflow[Message] = Inflow(self._conversation, Connection(limits), self)
         self._eof_due: float | None = None  # the predecessor has said all: when he is not answered any more
         self._is_finishing = False
         self._is_answering = False  # answers are known that are not written yet
@@ -77,11 +77,11 @@ class Inbound:
 
     @property
     def peer(self) -> Peer:
-        return self._talk.wire.peer
+        return self._conversation.wire.peer
 
     @property
     def is_answered(self) -> bool:
-        return not self._talk.answers
+        return not self._conversation.answers
 
     # what the node tells
 
@@ -94,10 +94,10 @@ class Inbound:
         """The drain: nothing more is taken, what was taken is answered once it is safe."""
         self._is_finishing = True
         self._why = self._why or "this node is stopping"
-        self._talk.drained = True
-        if not self._talk.gone:
+        self._conversation.drained = True
+        if not self._conversation.is_lost:
             self._inflow.hold()
-            self._talk.wire.pause()
+            self._conversation.wire.pause()
         self.end_if_done()
 
     # what the kit tells
@@ -130,7 +130,7 @@ class Inbound:
         self.finish()
 
     def lost(self, reset: bool) -> None:
-        self._talk.gone = True
+        self._conversation.is_lost = True
         self._inflow.lost()
         self._host.inbound_lost(self, self._why or ("it was reset" if reset else "it closed"))
 
@@ -139,7 +139,7 @@ class Inbound:
     def handle(self, event: Message) -> None:
         if not self._host.heard(self.link):
             return  # it is being closed
-        slot = self._talk.expect()
+        slot = self._conversation.expect()
         match event:
             case User(payload):
                 self._host.user_received()
@@ -156,12 +156,12 @@ class Inbound:
     def work(self, event: Message) -> int:
         return 1
 
-    def comes_alone(self, event: Message) -> bool:
+    def is_exclusive(self, event: Message) -> bool:
         return False
 
     def end_if_done(self) -> None:
-        talk, inflow = self._talk, self._inflow
-        if talk.gone or self._is_over:
+        conversation, inflow = self._conversation, self._inflow
+        if conversation.is_lost or self._is_over:
             return
         if (violation := inflow.violation) is not None:
             self.refuse(violation.reason, violation.detail)
@@ -170,13 +170,15 @@ class Inbound:
             return
         if inflow.eof_parsed and self._eof_due is None:
             self._host.inbound_lost(self, self._why)
-            self._eof_due = talk.wire.loop_time() + self._host.ack_s  # nobody waits longer for an `A` (4.5)
-            talk.wire.reschedule()
-        if (inflow.eof_parsed or self._is_finishing) and not talk.answers:
+            self._eof_due = (
+                conversation.wire.loop_time() + self._host.ack_s
+            )  # nobody waits longer for an `A` (4.5)
+            conversation.wire.reschedule()
+        if (inflow.eof_parsed or self._is_finishing) and not conversation.answers:
             self._end()
 
     def refuse(self, reason: str, detail: str = "") -> None:
-        self._talk.wire.refuse(reason, detail)
+        self._conversation.wire.refuse(reason, detail)
 
     # inside
 
@@ -185,18 +187,18 @@ class Inbound:
         slot.reply = ACK
         if not self._is_answering:
             self._is_answering = True
-            self._talk.wire.soon(self._write_answers)
+            self._conversation.wire.soon(self._write_answers)
 
     def _write_answers(self) -> None:
         self._is_answering = False
-        if not self._talk.gone:
-            self._talk.write_known()
+        if not self._conversation.is_lost:
+            self._conversation.write_known()
             self._inflow.run_answered()
 
     def _end(self) -> None:
         if self._is_over:
             return
-        self._talk.write_known()
-        self._is_over = self._talk.closing = True
+        self._conversation.write_known()
+        self._is_over = self._conversation.closing = True
         self._host.inbound_lost(self, self._why or "we closed it")
-        self._talk.wire.close()
+        self._conversation.wire.close()

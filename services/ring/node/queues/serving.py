@@ -79,7 +79,7 @@ class Serving:
 
     def _reply_to(self, frame: Frame, refused: StoreError | None) -> Reply | NotHere | StoreError:
         if isinstance(refused, AccessDenied):
-            self._denials.tell(refused.reason, _origin(frame), str(refused))
+            self._denials.record(refused.reason, _origin(frame), str(refused))
         if frame.operation is Operation.PULL and isinstance(refused, MessageTooLarge):
             return Reply(error(frame, too_large_to_carry(self._max_message)))
         return _answer(frame, refused)

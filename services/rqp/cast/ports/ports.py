@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from services.kit.net import EXHAUSTED
+from services.kit.net import EXHAUSTED_ERRNOS
 
 BACKLOG = 16  # one connection is wanted; strangers must not keep it out
 MAX_RESTS = 1024  # of all ports; each costs a descriptor
 # Another process of this machine has it, nothing is left, or the machine does not have the address now.
-NOT_NOW = EXHAUSTED | {errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL}
+NOT_NOW = EXHAUSTED_ERRNOS | {errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL}
 
 
 class Whom(NamedTuple):

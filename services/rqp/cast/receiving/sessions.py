@@ -128,7 +128,7 @@ class Sessions:
     def _is_denied(self, queue: Queue, source: str) -> bool:
         refusal = queue.refusal(Client(self._store.edge, source))
         if refusal is not None:
-            self._denials.tell(refusal.reason, source, str(refusal))
+            self._denials.record(refusal.reason, source, str(refusal))
         return refusal is not None
 
     async def _begin_on(

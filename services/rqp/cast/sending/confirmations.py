@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from protos.rqp_cast import EndTransmissionMsg, Unheard, end_transmission_reader
 from protos.types import PeerError
-from services.kit.net import BATCH, EXHAUSTED, REST_S
+from services.kit.net import ACCEPT_BATCH, EXHAUSTED_ERRNOS, EXHAUSTED_PAUSE_S
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.ports.mistaken import NamingReader
 from services.rqp.cast.ports.ports import Port
@@ -59,13 +59,13 @@ class Confirmations:
 
     def _accept(self) -> None:
         """A batch holds all that the port's backlog does."""
-        for _ in range(BATCH):
+        for _ in range(ACCEPT_BATCH):
             try:
                 sock, place = self._port.sock.accept()
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in EXHAUSTED:
+                if error.errno in EXHAUSTED_ERRNOS:
                     self._exhausted(error)
                     return
                 continue  # a connection that broke while it waited
@@ -76,7 +76,7 @@ class Confirmations:
         if self._rest is None:
             log.error("cannot accept: %s", error.strerror, extra={"action": "accept_failed"})
             self._loop.remove_reader(self._port.sock)
-            self._rest = self._loop.call_later(REST_S, self.start)
+            self._rest = self._loop.call_later(EXHAUSTED_PAUSE_S, self.start)
 
     def _accepted(self, sock: socket.socket, source: str) -> None:
         if source != self._source:

@@ -13,7 +13,7 @@ from protos.rqp_cast import Offer, Unheard, accept_sender_reader
 from protos.types import PeerError
 from services.kit.config import SettingsError
 from services.kit.metrics import Metrics
-from services.kit.net import Acceptor, listening
+from services.kit.net import Acceptor, open_listening
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import Machines
 from services.rqp.cast.ports import wires
@@ -88,7 +88,7 @@ class FindReceiver:
 
     def _try(self) -> bool:
         try:
-            sock = listening(self._settings.host, self._settings.findreceiver_port, SETTING, BACKLOG)
+            sock = open_listening(self._settings.host, self._settings.findreceiver_port, SETTING, BACKLOG)
         except SettingsError as error:
             if not self._is_told:
                 log.info("another process sends: %s", error, extra={"action": "findreceiver_taken"})

@@ -17,7 +17,7 @@ from services.kit.measure import Measure
 from services.kit.metrics import measures
 from services.kit.metrics.json_lines import encode_line, parse_lines
 from services.kit.metrics.queue_names import OTHER
-from services.kit.metrics.shared_names import told_by
+from services.kit.metrics.shared_names import read_names
 
 COUNTED = (
     measures.QUEUE_IN,
@@ -149,7 +149,7 @@ class SharedFigures(Collector):
         journals = [*self._folder.glob(f"{JOURNALS}-*[0-9]")]
         if not journals:
             return
-        named = told_by(self._folder / NAMES)
+        named = read_names(self._folder / NAMES)
         yield from families(self._edge, _summed_up(journals, named))
 
 
@@ -158,7 +158,7 @@ def bury_figures(folder: Path, pid: int, of_all: int) -> None:
     file, others = (folder / f"{JOURNALS}-{number}" for number in (pid, of_all))
     if file.exists():
         journals = [each for each in (others, file) if each.exists()]
-        figures = _summed_up(journals, told_by(folder / NAMES))
+        figures = _summed_up(journals, read_names(folder / NAMES))
         Journal(folder, of_all).tell(figures, set(), anew=True)
         file.unlink()
     file.with_suffix(".new").unlink(missing_ok=True)
@@ -169,7 +169,7 @@ def forget_figures(folder: Path, of_all: int) -> None:
     file = folder / f"{JOURNALS}-{of_all}"
     if not file.exists():
         return
-    figures = _summed_up([file], told_by(folder / NAMES))
+    figures = _summed_up([file], read_names(folder / NAMES))
     if len(figures) < len(_told(file)):
         Journal(folder, of_all).tell(figures, set(), anew=True)
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from services.kit.dns.tcp_connect import reach
+from services.kit.dns.tcp_connect import open_tcp
 
 
 class Clocked:
@@ -71,7 +71,7 @@ def connect(host: str, port: int, tls: ssl.SSLContext | None, end: float) -> Clo
     Raises OSError. In a thread that has no loop.
     """
     try:
-        sock, _ = asyncio.run(reach(host, port, left(end)))
+        sock, _ = asyncio.run(open_tcp(host, port, left(end)))
     except UnicodeError as error:
         raise OSError(f"{host} is no name: {error}") from None
     try:

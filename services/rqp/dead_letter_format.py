@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from protos.rqp_cast import FileDamaged, GarbageMsg, GarbageReader, Reason, encode_garbage
-from services.kit.dead_letter_formats import Letter, LetterFormat, LettersDamaged
+from services.kit.dead_letter_formats import DamagedDeadLetters, DeadLetterFormat, ExportedDeadLetter
 
 NAMED = {reason.label: reason for reason in Reason}
 # Reasons that the document does not name, where the message itself is at fault: no queue could have taken it.
@@ -19,7 +19,7 @@ def reason_of(reason: str) -> Reason:
     return Reason.INJURED if reason in AT_FAULT else Reason.ZOMBIE
 
 
-def encode(letter: Letter) -> bytes:
+def encode(letter: ExportedDeadLetter) -> bytes:
     return encode_garbage(GarbageMsg(letter.body, reason_of(letter.reason)))
 
 
@@ -33,18 +33,18 @@ class GarbageLetters:
     def skipped(self) -> int:
         return self._reader.skipped
 
-    def receive(self, data: bytes) -> Iterator[Letter]:
+    def receive(self, data: bytes) -> Iterator[ExportedDeadLetter]:
         try:
             for message in self._reader.receive(data):
-                yield Letter(message.data, message.reason.label)
+                yield ExportedDeadLetter(message.data, message.reason.label)
         except FileDamaged as error:
-            raise LettersDamaged(str(error), can_be_skipped=error.reason == "unknown_reason") from None
+            raise DamagedDeadLetters(str(error), can_be_skipped=error.reason == "unknown_reason") from None
 
     def receive_eof(self) -> None:
         try:
             self._reader.receive_eof()
         except FileDamaged as error:
-            raise LettersDamaged(str(error)) from None
+            raise DamagedDeadLetters(str(error)) from None
 
 
-LETTERS = LetterFormat("garbage-msg", "GARBAGE_MSGs of RQP/cast", encode, GarbageLetters)
+DEAD_LETTER_FORMAT = DeadLetterFormat("garbage-msg", "GARBAGE_MSGs of RQP/cast", encode, GarbageLetters)

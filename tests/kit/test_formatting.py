@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from services.kit import words
+from services.kit.formatting import (
+    format_duration,
+    format_hour,
+    format_hour_end,
+    format_number,
+    format_octets,
+    format_share,
+    format_time,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +27,7 @@ from services.kit import words
     ],
 )
 def test_a_share_is_never_more_round_than_it_is(value: float | None, text: str) -> None:
-    assert words.share(value) == text
+    assert format_share(value) == text
 
 
 @pytest.mark.parametrize(
@@ -35,15 +43,15 @@ def test_a_share_is_never_more_round_than_it_is(value: float | None, text: str) 
     ],
 )
 def test_times_have_a_unit_that_fits(value: float | None, text: str) -> None:
-    assert words.seconds(value) == text
+    assert format_duration(value) == text
 
 
 def test_octets_have_a_unit_that_fits() -> None:
-    assert [words.octets(each) for each in (1, 1536, 3 << 40)] == ["1 octets", "1.5 KiB", "3.0 TiB"]
+    assert [format_octets(each) for each in (1, 1536, 3 << 40)] == ["1 octets", "1.5 KiB", "3.0 TiB"]
 
 
 def test_numbers_hours_and_moments() -> None:
-    assert [words.number(each) for each in (None, 1234567, 2.0, 1.234)] == ["-", "1,234,567", "2", "1.23"]
-    assert words.hour("2025-11-24T16") == "2025-11-24 16:00"
-    assert words.hour_end("2025-12-31T23") == "2026-01-01 00:00"
-    assert words.moment(1_764_000_000_999) == "2025-11-24 16:00:00"
+    assert [format_number(each) for each in (None, 1234567, 2.0, 1.234)] == ["-", "1,234,567", "2", "1.23"]
+    assert format_hour("2025-11-24T16") == "2025-11-24 16:00"
+    assert format_hour_end("2025-12-31T23") == "2026-01-01 00:00"
+    assert format_time(1_764_000_000_999) == "2025-11-24 16:00:00"
