@@ -10,7 +10,7 @@ from services.analytics.losses import DataLoss, lost
 from services.analytics.options import OptionError, Options
 from services.analytics.schema import Kind
 from services.analytics.stretches import Stream
-from services.store.catalogue import DeadStream, Reading, StreamState, parse_id
+from services.store.catalogue import DeadStream, StreamReader, StreamState, parse_id
 from services.store.model import DomainKeys
 
 MOST_LISTED = 20  # names in an error
@@ -19,12 +19,12 @@ log = logging.getLogger(__name__)
 IdOf = Callable[[str], str]  # an id for the key of a stream
 
 
-def open_store(options: Options) -> Reading:
-    return Reading(options.url, reply_timeout_s=options.reply_timeout_s, patience_s=options.patience_s)
+def open_store(options: Options) -> StreamReader:
+    return StreamReader(options.url, reply_timeout_s=options.reply_timeout_s, patience_s=options.patience_s)
 
 
 def streams(
-    reading: Reading, options: Options, start_of: IdOf | None = None, end_of: IdOf | None = None
+    reading: StreamReader, options: Options, start_of: IdOf | None = None, end_of: IdOf | None = None
 ) -> list[Stream]:
     """What there is to read, each stream from its start up to its end, or the last entry that it has now.
 
@@ -35,7 +35,7 @@ def streams(
     return [stream for stream in found if stream.end]
 
 
-def known_streams(reading: Reading, options: Options) -> Iterator[Stream]:
+def known_streams(reading: StreamReader, options: Options) -> Iterator[Stream]:
     """All that the options mean, whether there is anything in them or not; without places."""
     if options.kind is Kind.ENTRIES:
         yield Stream(options.kind, options.stream, "", "")
@@ -57,7 +57,7 @@ def known_streams(reading: Reading, options: Options) -> Iterator[Stream]:
             yield Stream(options.kind, dead.key, "", "", dead.domain, readable(dead.queue), dead.qid)
 
 
-def check_places(reading: Reading, options: Options) -> None:
+def check_places(reading: StreamReader, options: Options) -> None:
     """Of what somebody has written: a stream that is not there is read by nobody. Raises OptionError, StoreError."""
     known = {stream.key for stream in known_streams(reading, options)}
     for name, places in (("start", options.start), ("end", options.end)):
@@ -79,7 +79,7 @@ def listed(names: Collection[str]) -> str:
     return f"{told}, ... ({len(names)})" if len(names) > MOST_LISTED else told or "none"
 
 
-def _dead_streams(reading: Reading) -> list[DeadStream]:
+def _dead_streams(reading: StreamReader) -> list[DeadStream]:
     """Of all queues but those of which nobody can say where they are."""
     found, spoilt = reading.dead_streams()
     for name in spoilt:
@@ -96,7 +96,7 @@ def readable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _bounded(reading: Reading, options: Options, stream: Stream, start_of: IdOf, end_of: IdOf) -> Stream:
+def _bounded(reading: StreamReader, options: Options, stream: Stream, start_of: IdOf, end_of: IdOf) -> Stream:
     """end '': there is nothing to read."""
     start, end = start_of(stream.key), end_of(stream.key)
     state = state_of(reading, stream.kind, stream.key)
@@ -108,7 +108,7 @@ def _bounded(reading: Reading, options: Options, stream: Stream, start_of: IdOf,
     return replace(stream, start=start, end=end)
 
 
-def state_of(reading: Reading, kind: Kind, key: str) -> StreamState | None:
+def state_of(reading: StreamReader, kind: Kind, key: str) -> StreamState | None:
     """None where there is no such stream. Raises ValueError for a key of `entries` that is none."""
     try:
         return reading.state(key)

@@ -23,7 +23,7 @@ from services.analytics.losses import lost, shortened
 from services.analytics.options import Options
 from services.analytics.pieces import parts, read
 from services.analytics.stretches import Stream
-from services.store.catalogue import BEGINNING, Reading, parse_id
+from services.store.catalogue import BEGINNING, StreamReader, parse_id
 
 Offsets = dict[str, str]  # id of the last entry that was read, by the stream's key; and by SERVED
 SERVED = (
@@ -72,7 +72,7 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         return read(self._options, partition, self._names)
 
-    def _between(self, reading: Reading, start: Offsets, end: Offsets) -> Iterator[Stream]:
+    def _between(self, reading: StreamReader, start: Offsets, end: Offsets) -> Iterator[Stream]:
         for stream in known_streams(reading, self._options):
             place = start.get(stream.key, BEGINNING)
             found = replace(stream, start=place, end=end.get(stream.key, place))
@@ -82,12 +82,12 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     tell_of_loss(self._options, why)
                 yield found
 
-    def _ends(self, reading: Reading) -> Offsets:
+    def _ends(self, reading: StreamReader) -> Offsets:
         """Of every stream that has anything, the last id, or the end that the options say."""
         return {stream.key: stream.end for stream in streams(reading, self._options, lambda _: BEGINNING)}
 
     @staticmethod
-    def _limited(reading: Reading, start: Offsets, newer: Offsets, rows: int) -> Offsets:
+    def _limited(reading: StreamReader, start: Offsets, newer: Offsets, rows: int) -> Offsets:
         """At most so many rows: from each stream its share, and what one leaves over the next one may have.
 
         Those for which the batch before had none left are the first.

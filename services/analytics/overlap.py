@@ -10,7 +10,7 @@ from services.analytics.archive_files import Foreign, named
 from services.analytics.files import Files
 from services.analytics.hours import hour_at, hour_path, hours_below, later
 from services.analytics.schema import Kind
-from services.store.catalogue import BEGINNING, Reading, parse_id
+from services.store.catalogue import BEGINNING, StreamReader, parse_id
 
 ASKED = 16  # ids at a time: their entries come, too
 LATEST_MS = 253_402_300_799_999  # the year 9999: an id may be anything
@@ -26,7 +26,7 @@ class Overlap:
         self._hours = hours_below(files, self._root)
         self._known: dict[str, set[str]] = {}  # ids by hour, of those that were looked at
 
-    def end(self, reading: Reading, last: str) -> tuple[str, int]:
+    def end(self, reading: StreamReader, last: str) -> tuple[str, int]:
         """The last entry that the archive has, and how many are behind it. Raises StoreError, OutputError.
 
         last: of the stream. What is older than all of the archive was read before it was removed from there.

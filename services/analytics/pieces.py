@@ -15,7 +15,7 @@ from services.analytics.finding import open_store, tell_of_loss
 from services.analytics.losses import is_told_of, missed
 from services.analytics.options import Options
 from services.analytics.stretches import Stream, Stretch, cut
-from services.store.catalogue import Reading
+from services.store.catalogue import StreamReader
 
 # pages in one batch: a server is not to be asked for more at a time, but of more a row costs less
 TOGETHER = 16
@@ -36,7 +36,7 @@ class Part(InputPartition):
         self.stretches = stretches
 
 
-def parts(reading: Reading, options: Options, found: Iterable[Stream]) -> list[Part]:
+def parts(reading: StreamReader, options: Options, found: Iterable[Stream]) -> list[Part]:
     """Stretches of all of them, in order. Short ones are read together: a task of its own costs more than they do."""
     cuts = (cut(reading, stream, options.rows_per_partition, options.min_partitions) for stream in found)
     stretches = [stretch for each in cuts for stretch in each]
@@ -84,7 +84,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _batches(
-    reading: Reading, options: Options, stretch: Stretch, names: Sequence[str]
+    reading: StreamReader, options: Options, stretch: Stretch, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     stream = stretch.stream
     origin = Origin(stream.kind, stream.key, stream.domain, stream.queue, stream.qid, options.bodies)

@@ -18,7 +18,7 @@ from services.analytics.publish import folder
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings
 from services.analytics.state import State
-from services.store.catalogue import BEGINNING, Reading, StreamState, parse_id
+from services.store.catalogue import BEGINNING, StreamReader, StreamState, parse_id
 
 KEPT_MS = (
     90 * 86_400_000
@@ -101,7 +101,9 @@ def _of_same_store(settings: Settings, state: State, dataset: str) -> State:
 class _Freezing:
     """Looks at each stream once."""
 
-    def __init__(self, settings: Settings, files: Files, state: State, reading: Reading, now_ms: int) -> None:
+    def __init__(
+        self, settings: Settings, files: Files, state: State, reading: StreamReader, now_ms: int
+    ) -> None:
         self._settings = settings
         self._files = files
         self._state = state

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from services.analytics.schema import Kind
-from services.store.catalogue import BEGINNING, LAST_NUMBER, Reading, next_id
+from services.store.catalogue import BEGINNING, LAST_NUMBER, StreamReader, next_id
 from services.store.catalogue import parse_id as parse
 
 FINER = 2.0  # pieces are cut so much smaller than a stretch before they are joined
@@ -43,7 +43,7 @@ class Stretch:
     rows: float = field(default=0.0, compare=False)  # how many entries it has, as estimated
 
 
-def cut(reading: Reading, stream: Stream, rows: int, parts: int) -> list[Stretch]:
+def cut(reading: StreamReader, stream: Stream, rows: int, parts: int) -> list[Stretch]:
     """In order, without gaps; none where there is nothing to read. parts: at least so many, if they have entries."""
     state = reading.state(stream.key)
     if state is None or not state.first or parse(stream.end) <= parse(stream.start):
@@ -77,7 +77,7 @@ class _Piece:
 class Pieces:
     """What lies between two entries, cut finer wherever much seems to be."""
 
-    def __init__(self, reading: Reading, key: str, first: Id, behind: Id, length: int) -> None:
+    def __init__(self, reading: StreamReader, key: str, first: Id, behind: Id, length: int) -> None:
         self._reading = reading
         self._key = key
         self._asked = 0

@@ -1,12 +1,12 @@
-"""The queue store on Redis Streams: the only package that speaks to Redis.
+"""Store queues in Redis Streams; no other package connects to Redis.
 
     from services.store import Store, Source, QueueSpec
 
-It knows queues, records, leases, dead letters and commits, and nothing of any protocol: edges hand it bytes and get
-bytes back. Everything that decides about messages is a function inside Redis (`lua/`, key schema in lua/schema.lua);
-the Python around it packs what many connections ask for into few calls (`call`, `pipe`), finds the right server
-(`connect`), and turns refusals into exceptions (`errors`). Beside the queues stands the log of the text service: `log`
-appends and reads, `tail` follows, `replica` is for neighbours. It must not know the kit, nor any edge.
+The store has queues, records, leases, dead letters and commits, and is independent of protocols: edges pass and get
+bytes. All decisions about messages are made by functions inside Redis (`lua/`, key schema in lua/schema.lua). The
+Python code packs the requests of many connections into few calls (`call`, `pipe`), finds the server (`connect`) and
+turns refusals into exceptions (`errors`). The log of the text service is separate from the queues: `log` appends and
+reads, `tail` follows, `replica` serves neighbours. The store knows neither the kit nor any edge.
 """
 
 from services.store.deadletters.dead_letters import DeadLetters
@@ -18,7 +18,6 @@ from services.store.model.operations import CommitPart, Source
 from services.store.model.queues import Queue
 from services.store.model.requests import Outcome
 from services.store.model.spec import QueueDocument, QueueSpec
-from services.store.pipeline.domain import Timing
 from services.store.pipeline.pipe import Pipe, PipeSettings
 from services.store.store import Store
 
@@ -40,5 +39,4 @@ __all__ = [
     "Store",
     "StoreError",
     "StoreUnavailable",
-    "Timing",
 ]

@@ -1,4 +1,4 @@
-"""Queues that clients make for themselves: what the settings say under `create` of an edge whose protocol has that."""
+"""Define the setting `create` of edges whose protocols let clients create queues."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from services.store.store import Store
 
 
 class CreateSettings(BaseModel):
-    """What a client's new queue is like: the same rules as for queue documents."""
+    """Whether clients may create queues, and the spec of these queues (the rules of queue documents apply)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    allowed: bool = Field(default=True, description="false: clients make no queues, the request is refused")
-    domain: DomainName = Field(default="main", description="of the queues: 1 to 63 letters, digits, _ . -")
+    allowed: bool = Field(
+        default=True, description="whether clients may create queues; if not, requests are refused"
+    )
+    domain: DomainName = Field(
+        default="main", description="transaction domain of the queues: 1 to 63 letters, digits, _ . -"
+    )
     ack_level: Annotated[str, AfterValidator(check_ack_level)] = Field(
-        default="", description="memory, fsync, replicated:<n>; '': the strongest that the store can keep"
+        default="",
+        description="memory, fsync, replicated:<n>; '': the strictest that the store can guarantee",
     )
     max_length: Number = Field(default=0, description="messages; 0: no bound")
     max_bytes: Number = Field(default=0, description="octets; 0: no bound")
 
     async def create(self, store: Store, name: str, owner: str) -> bool:
-        """True if it was made now, False if that is not allowed. Raises StoreError: exists, refused."""
+        """Create a queue; return False if that is not allowed or the queue exists. Raises StoreError."""
         if not self.allowed:
             return False
         spec = QueueSpec(

@@ -1,4 +1,4 @@
-"""Work on the store beside the loop of requests: what is not asked of a pipe, and so has a coroutine to wait for."""
+"""Run store operations in the background for code that cannot wait for them."""
 
 from __future__ import annotations
 
@@ -15,39 +15,37 @@ T = TypeVar("T")
 
 
 class BackgroundTasks:
-    """Those of one process that are under way."""
+    """The background operations of one process."""
 
     def __init__(self, timeout_s: float, on_failure: Callable[[], None]) -> None:
-        """timeout_s: how long anything may take. on_failure: called for each fault of ours, to count it."""
+        """timeout_s: of each operation. on_failure: called for each internal error."""
         self._timeout_s = timeout_s
         self._on_failure = on_failure
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
-        """Does the work; `done` is told its end, unless `close` comes first."""
+        """Run an operation, and call `done` with its result unless `close` comes first."""
         self._start(work, done, OutcomeUnknown())
 
     def run_read(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
-        """As `ask`, for work that changes nothing: whatever happens, nothing was done."""
+        """Run an operation that changes nothing, so that a timeout means that nothing was done."""
         self._start(work, done, StoreUnavailable())
 
     def _start(self, work: Awaitable[T], done: Callable[[T | StoreError], None], late: StoreError) -> None:
-        task = asyncio.ensure_future(self._ask(work, done, late))
+        async def run() -> None:
+            done(await self._result(work, late))
+
+        task = asyncio.ensure_future(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Nobody waits for them any more: what went on would open the store again."""
+        """Cancel all operations, which would otherwise reconnect to the store."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _ask(
-        self, work: Awaitable[T], done: Callable[[T | StoreError], None], late: StoreError
-    ) -> None:
-        done(await self._outcome(work, late))
-
-    async def _outcome(self, work: Awaitable[T], late: StoreError) -> T | StoreError:
+    async def _result(self, work: Awaitable[T], late: StoreError) -> T | StoreError:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await work
@@ -56,6 +54,6 @@ class BackgroundTasks:
         except TimeoutError:
             return late
         except Exception as error:
-            log.exception("work on a queue failed", extra={"action": "queue_work_failed"})
+            log.exception("store operation failed: internal error", extra={"action": "queue_work_failed"})
             self._on_failure()
             return StoreError(str(error))

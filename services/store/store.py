@@ -1,4 +1,4 @@
-"""The store as a process uses it: domains, queues by name, and the news about both."""
+"""Combine the parts of a store into the object that a process uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.store.catalogue.domain_setup import DomainSetup
 from services.store.catalogue.kept_promises import KeptPromises
 from services.store.catalogue.listing import Listing
 from services.store.catalogue.peers import Peers
-from services.store.catalogue.registry import EVERYTHING, READY, Registry
+from services.store.catalogue.registry import EVERYTHING, Registry
 from services.store.catalogue.ring_nodes import RingNodes
 from services.store.model.alarms import ALARMS
 from services.store.model.client import Client, ConnectedPeer
@@ -45,10 +45,10 @@ def _ignore(_reason: str, _number: int) -> None:
 
 
 class Store:
-    """The parts of a store, by what they know.
+    """A store with its parts.
 
-    `catalogue` finds, declares and deletes queues, `listing` tells of all of them, `peers` of other systems; `domains`
-    carry messages; `processes` are the others that use it; `promises` says what it can keep.
+    `catalogue` finds, declares and deletes queues, `listing` lists them; `peers` has other systems; `domains` carry
+    messages; `processes` has the processes that use the store; `promises` has its durability guarantees.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class Store:
         timing: Timing | None = None,
         observe: Callable[[str, int], None] = _ignore,
     ) -> None:
-        """Raises ValueError for a URL that is none, or whose TLS files cannot be used. Nothing is connected yet.
+        """Check the URL without connecting. Raises ValueError for an invalid URL or unusable TLS files.
 
-        edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm, and at
-        once of all alarms that none has been yet: who watches a counter sees its first step only if it was 0 before.
-        If it is a `Shell`, too, it tells of the process's connections; if `Metered`, it may hear of each queue; if a
-        `Respondent`, the process can be asked; a `Traced` one may have messages traced.
+        edge: names this process in session ids and origins. observe(reason, number): called for every refusal and
+        alarm, and at once with 0 for each alarm, so that the first increase of its counter is visible. It may
+        implement `Shell` (the process's connections), `Metered` (counts by queue), `Respondent` (answers requests of
+        other processes) and `Traced` (traces messages).
         """
         self._pipe_settings = pipe or PipeSettings()
         waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
@@ -78,7 +78,7 @@ class Store:
             observe(alarm, 0)
         observer: object = observe
         self._recorder = observer.recorder if isinstance(observer, Traced) else None
-        # for whoever forwards messages, or is sent some; None: this process is not traced
+        # None if this process is not traced
         self.trace_propagation = (
             TracePropagation(self._recorder, self._delivery_spans_of) if self._recorder is not None else None
         )
@@ -120,15 +120,15 @@ class Store:
     # life
 
     async def initialise(self, *, accept_loss: bool = False) -> Promises:
-        """Set the store up if it is new: functions, dataset, what it can promise. Needs an administrator's rights.
+        """Set up the store if it is new: functions, dataset, guarantees. Needs an administrator's rights.
 
-        Raises DatasetLost for a domain that was ready and is empty now, unless the loss is accepted: then its
+        Raises DatasetLost for a domain that was ready and is empty now, unless the loss is accepted, in which case its
         queues are declared again, empty.
         """
         promises = await self.promises.probe()
         await self.registry.initialise()
         await self.promises.write_down(promises)
-        await self.registry.tell(EVERYTHING)
+        await self.registry.publish_change(EVERYTHING)
         ready = await self.registry.domains()
         for name in ready:
             domain = self.get_domain(name)
@@ -141,14 +141,14 @@ class Store:
         return promises
 
     async def _restart(self, domain: Domain) -> None:
-        """A domain that lost everything begins anew, with the queues that the registry knows."""
+        """Set up a domain again after a loss, with the queues of the registry."""
         await self.setup.set_up(domain)
         async for queue in self.listing.queues():
             if queue.domain == domain.name:
                 await domain.declare(queue, "")
 
     def start_serving(self, domain: str = DEFAULT_DOMAIN) -> None:
-        """This process serves queues of this domain, and is a caretaker: what edges are, and the CLI is not."""
+        """Open sessions in this domain and take part in the store's upkeep, as edges do and the CLI does not."""
         self._caretaker = Caretaker(self, self._timing.upkeep_s)
         self._caretaker.start(domain)
         self.domains.start_sweeping()
@@ -172,6 +172,7 @@ class Store:
         self.sampler.start(domain)
 
     async def close(self, timeout: float = 5.0) -> None:
+        """Finish requests in progress, for at most `timeout` seconds, and close all connections."""
         if self._caretaker is not None:
             await self._caretaker.close()
         if self._dead_spans is not None:
@@ -192,44 +193,40 @@ class Store:
         await asyncio.gather(*(domain.close() for domain in domains))
         await self.registry.close()
 
-    # what an edge asks for
+    # for edges
 
     async def now_ms(self) -> int:
-        """The store's clock, ms since 1970: all times that it tells are of this one."""
+        """Return the store's time, ms since 1970; all times in the store are by this clock."""
         return await self.registry.link.now_ms()
 
     def fault_of(self, domain: str = DEFAULT_DOMAIN) -> str | None:
-        """Return why this domain cannot be used now, or None.
+        """Return why a domain is unusable now, or None, also for a domain without a session.
 
-        Each domain has a fault of its own: in a Cluster it may be on a shard that is away. A domain that this process
-        has only looked at, and has not started, has none.
+        Each domain has its own state, as its shard in a Cluster may be unreachable.
         """
         found = self.domains.known(domain)
         return None if found is None or found.pipe.trouble is None else str(found.pipe.trouble)
 
     def client(self, peer: ConnectedPeer | None = None) -> Client:
-        """Somebody who came to this edge; None: nobody can know who it was."""
+        """Return the client connected as `peer`; None: a client without known address and names."""
         return Client(self.edge) if peer is None else Client.at(self.edge, peer)
 
     def get_domain(self, name: str) -> Domain:
-        """See `Domains.get`."""
+        """Return a domain without opening a session, for reads and dead letters."""
         return self.domains.get(name)
 
     def open_domain(self, name: str = DEFAULT_DOMAIN) -> Domain:
-        """See `Domains.open`."""
+        """Return a domain, and open its session if necessary."""
         return self.domains.open(name)
 
     def following(self, domain: str, back_ms: int, most_back: int = MOST_BACK) -> Following:
-        """The samples of a domain, as they come, and so far back (following.py)."""
+        """Return a reader for new samples of a domain, and for earlier ones."""
         return Following(self.get_domain(domain).link, domain, back_ms, most_back)
 
     def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:
-        """Tells when queues of the domain may have something; one for the whole process."""
+        """Return the process's notifications of queues of a domain that may have messages."""
         found = self._wakes.get(name)
         if found is None:
             found = self._wakes[name] = Wakes(self.connector, name)
             found.start()
         return found
-
-
-__all__ = ["DEFAULT_DOMAIN", "READY", "Store"]

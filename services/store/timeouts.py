@@ -1,4 +1,4 @@
-"""How long an edge waits for the store: the settings that every edge has under `store`."""
+"""Define the setting `store` of every edge: timeouts and intervals."""
 
 from __future__ import annotations
 
@@ -11,50 +11,61 @@ from services.store.pipeline.domain import SAMPLE_S, SAMPLES_KEPT, Timing
 from services.store.pipeline.pipe import PipeSettings
 from services.store.store import Store
 
-MAX_SECONDS = 604_800.0  # a week: a longer time in the settings is a slip of the pen
+MAX_SECONDS = 604_800.0  # a week: a longer time is assumed to be a typo
 
 
 class StoreTimeouts(BaseModel):
-    """How long the edge waits for the store, and how soon a silent edge is given up by the others.
+    """Timeouts for the store, and the time after which other edges take over a dead edge's leases.
 
-    Edges that share a store say the same: each of them sweeps by its own numbers.
+    Edges that share a store should have the same values, as each edge sweeps by its own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     patience_s: float = Field(
-        default=2.0, gt=0, le=MAX_SECONDS, description="without a store, requests are refused after this long"
+        default=2.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="requests to an unreachable store are refused after this time",
     )
     reply_timeout_s: float = Field(
         default=5.0,
         gt=0,
         le=MAX_SECONDS,
-        description="no answer for so long: a new connection, and the call again",
+        description="without a reply for this long, the edge reconnects and repeats the call",
     )
     call_deadline_s: float = Field(
-        default=20.0, gt=0, le=MAX_SECONDS, description="the store does not begin a call that is older"
+        default=20.0, gt=0, le=MAX_SECONDS, description="the store does not execute calls older than this"
     )
     max_pending_bytes: int = Field(
-        default=64 << 20, ge=1 << 20, description="waiting for the store in all; above it nobody is read"
+        default=64 << 20,
+        ge=1 << 20,
+        description="octets waiting for the store; above it, clients are not read",
     )
     session_timeout_s: float = Field(
-        default=30.0, gt=0, le=MAX_SECONDS, description="silence after which an edge is dead"
+        default=30.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="an edge without heartbeat for this long is considered dead",
     )
     heartbeat_s: float = Field(
         default=10.0, gt=0, le=MAX_SECONDS, description="at most half of the session timeout"
     )
-    sweep_s: float = Field(default=5.0, gt=0, le=MAX_SECONDS, description="how often to look for dead edges")
+    sweep_s: float = Field(default=5.0, gt=0, le=MAX_SECONDS, description="interval of checks for dead edges")
     upkeep_s: float = Field(
-        default=30.0, ge=0.01, le=MAX_SECONDS, description="how often to tidy and count each queue"
+        default=30.0, ge=0.01, le=MAX_SECONDS, description="interval of upkeep of each queue"
     )
     sample_s: float = Field(
-        default=SAMPLE_S, ge=0.01, le=MAX_SECONDS, description="how often to tell the store what was done"
+        default=SAMPLE_S,
+        ge=0.01,
+        le=MAX_SECONDS,
+        description="interval of samples of activity, written to the store",
     )
     samples_kept: int = Field(
         default=SAMPLES_KEPT,
         ge=0,
         le=100_000_000,
-        description="what edges and upkeep tell, in each domain; 0: nothing is told",
+        description="samples kept in each domain; 0: no samples are written",
     )
 
     @model_validator(mode="after")
@@ -66,10 +77,14 @@ class StoreTimeouts(BaseModel):
     def store(
         self, url: str, edge: str, request_timeout_s: float, observe: Callable[[str, int], None]
     ) -> Store:
-        """The store as an edge uses it; after `request_timeout_s` an outcome is unknown. Raises ValueError: bad URL."""
+        """Return the store for an edge. Raises ValueError for an invalid URL.
+
+        request_timeout_s: a request without a reply for this long has an unknown outcome.
+        """
         return Store(url, edge, pipe=self.pipe(request_timeout_s), timing=self.timing(), observe=observe)
 
     def pipe(self, request_timeout_s: float) -> PipeSettings:
+        """Return the settings of message pipes."""
         return PipeSettings(
             self.patience_s,
             self.reply_timeout_s,
@@ -79,6 +94,7 @@ class StoreTimeouts(BaseModel):
         )
 
     def timing(self) -> Timing:
+        """Return the intervals of domains."""
         timeout_ms = round(self.session_timeout_s * 1000)
         return Timing(
             timeout_ms,

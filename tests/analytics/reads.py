@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from services.store.catalogue.reading import BEGINNING, Page, Reading
+from services.store.catalogue.reading import BEGINNING, Page, StreamReader
 from tests.analytics.streams import KEY
 
 
@@ -15,7 +15,7 @@ def ids(pages: Iterator[Page]) -> list[str]:
 
 
 def everything(url: str, key: str = KEY, rows: int = 100, **how: Any) -> list[str]:
-    with Reading(url, **how) as reading:
+    with StreamReader(url, **how) as reading:
         return ids(reading.pages(key, BEGINNING, "999999999-0", rows))
 
 
@@ -32,7 +32,7 @@ class InThread(threading.Thread):
 
     def run(self) -> None:
         try:
-            with Reading(self._url, **self._how) as reading:
+            with StreamReader(self._url, **self._how) as reading:
                 for page in reading.pages(self._key, BEGINNING, self._end, 10):
                     self.seen += ids(iter([page]))
                     self.go_on.wait()

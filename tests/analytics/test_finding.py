@@ -12,7 +12,7 @@ from services.analytics.following import Following
 from services.analytics.losses import DataLoss
 from services.analytics.options import OptionError, Options
 from services.analytics.source import RedisReader
-from services.store.catalogue.reading import Reading
+from services.store.catalogue.reading import StreamReader
 from services.store.model.keys import DomainKeys
 from tests.analytics.spark.entries import Entries
 from tests.servers import Server
@@ -62,7 +62,7 @@ def test_where_a_loss_is_no_failure_it_is_told(store: Entries, caplog: pytest.Lo
 
 def test_a_plan_of_the_job_may_name_what_was_deleted_meanwhile(store: Entries) -> None:
     asked = options(store, "dead", end=json.dumps({"gone": "5-0", store.queue("a"): "9999999999999-0"}))
-    with Reading(store.server.url) as reading:
+    with StreamReader(store.server.url) as reading:
         assert [stream.queue for stream in streams(reading, asked)] == ["a"]
 
 

@@ -7,13 +7,13 @@ import pytest
 from services.analytics.losses import lost, missed, shortened
 from services.analytics.schema import Kind
 from services.analytics.stretches import Stream, Stretch, cut
-from services.store.catalogue.reading import BEGINNING, Reading, StreamState
+from services.store.catalogue.reading import BEGINNING, StreamReader, StreamState
 from tests.analytics.streams import KEY, add, numbered
 from tests.servers import Server
 
 
 def state(server: Server) -> StreamState | None:
-    with Reading(server.url) as reading:
+    with StreamReader(server.url) as reading:
         return reading.state(KEY)
 
 
@@ -73,7 +73,7 @@ def test_a_stream_that_is_gone_or_shorter(server: Server) -> None:
 def read(server: Server, stretches: list[Stretch], meanwhile: tuple[object, ...] = ()) -> tuple[int, str]:
     """How many entries come, and the first loss that is told; `meanwhile` is done behind the first page."""
     number = 0
-    with Reading(server.url) as reading:
+    with StreamReader(server.url) as reading:
         for stretch in stretches:
             for page in reading.pages(KEY, stretch.start, stretch.end, 10, is_watched=True):
                 if why := missed(stretch, page):
@@ -86,7 +86,7 @@ def read(server: Server, stretches: list[Stretch], meanwhile: tuple[object, ...]
 
 
 def planned(server: Server, start: str = BEGINNING) -> list[Stretch]:
-    with Reading(server.url) as reading:
+    with StreamReader(server.url) as reading:
         return cut(reading, Stream(Kind.ENTRIES, KEY, start, "100-0"), 40, 3)
 
 

@@ -6,7 +6,7 @@ from services.analytics.options import Options
 from services.analytics.pieces import TOGETHER, TOGETHER_OCTETS, parts, read
 from services.analytics.schema import COLUMNS, Kind
 from services.analytics.stretches import Stream
-from services.store.catalogue.reading import BEGINNING, Reading
+from services.store.catalogue.reading import BEGINNING, StreamReader
 from tests.analytics.streams import KEY, add, numbered
 from tests.servers import Server
 
@@ -17,7 +17,7 @@ LARGE = 3 << 19  # octets
 def batches(server: Server, rows: int) -> list[list[str]]:
     """Ids of each, in order."""
     options = Options.parse({"url": server.url, "stream": KEY, "pageRows": str(rows)})
-    with Reading(server.url) as reading:
+    with StreamReader(server.url) as reading:
         state = reading.state(KEY)
         assert state is not None
         (part,) = parts(reading, options, [Stream(Kind.ENTRIES, KEY, start=BEGINNING, end=state.last)])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.store.catalogue.reading import BEGINNING, PAGE_OCTETS, DeadStream, Reading
+from services.store.catalogue.reading import BEGINNING, PAGE_OCTETS, DeadStream, StreamReader
 from services.store.model import keys
 from services.store.model.errors import NotInitialised
 from tests.analytics.reads import everything, ids
@@ -35,10 +35,10 @@ def test_what_a_store_has(either: Server) -> None:
             await desk.queue(name)
         await desk.queue("far", domain="other")
 
-    with Reading(either.url) as reading, pytest.raises(NotInitialised):
+    with StreamReader(either.url) as reading, pytest.raises(NotInitialised):
         reading.dead_streams()
     with_desk(either, make)
-    with Reading(either.url) as reading:
+    with StreamReader(either.url) as reading:
         assert set(reading.domains()) >= {"main", "other"}
         found, spoilt = reading.dead_streams()
         assert spoilt == []
@@ -52,7 +52,7 @@ def test_what_a_store_has(either: Server) -> None:
         assert first == DeadStream("main", "a", first.qid, f"ps:{{main}}:{first.qid}:d")
         assert abs(reading.now_ms() - int(either.call("TIME")[0]) * 1000) < 60_000
         assert reading.state("nothing") is None
-        with pytest.raises(ValueError, match="is no stream"):
+        with pytest.raises(ValueError, match="is not a stream"):
             reading.state(keys.RegistryKeys().domains)
 
 
@@ -63,7 +63,7 @@ def test_what_a_store_has(either: Server) -> None:
 def test_each_entry_once_whatever_the_pages(either: Server, rows: int) -> None:
     expected = add(either, numbered(1025))
     assert everything(either.url, rows=rows) == expected
-    with Reading(either.url) as reading:
+    with StreamReader(either.url) as reading:
         assert ids(reading.pages(KEY, "5-0", "1000-0", rows)) == expected[5:1000]
         assert ids(reading.pages(KEY, "5-0", "5-0", rows)) == []
         assert ids(reading.pages("nothing", BEGINNING, "9-0", rows)) == []
@@ -75,7 +75,7 @@ def test_each_entry_once_whatever_the_pages(either: Server, rows: int) -> None:
 def test_a_question_between_pages_gets_its_own_answer(server: Server) -> None:
     """The next page is on its way already."""
     expected = add(server, numbered(1000))
-    with Reading(server.url) as reading:
+    with StreamReader(server.url) as reading:
         found = []
         for page in reading.pages(KEY, BEGINNING, "1000-0", 100):
             found += ids(iter([page]))
@@ -87,7 +87,7 @@ def test_a_question_between_pages_gets_its_own_answer(server: Server) -> None:
 def test_pages_shrink_where_entries_are_large(server: Server) -> None:
     sizes = [100] * 300 + [1 << 19] * 120 + [100] * 300
     add(server, [(f"{at + 1}-0", size) for at, size in enumerate(sizes)])
-    with Reading(server.url) as reading:
+    with StreamReader(server.url) as reading:
         pages = list(reading.pages(KEY, BEGINNING, "720-0", 200))
     assert [entry[0] for page in pages for entry in page.entries] == [b"%d-0" % n for n in range(1, 721)]
     within = [len(page.entries) for page in pages if page.entries and len(page.entries[0][1][1]) > 100]
@@ -98,7 +98,7 @@ def test_a_reply_that_would_be_too_large_is_not_taken(server: Server) -> None:
     """After small ones, many that are large: what came of them is given up, and fewer are asked for."""
     with server.configured(maxmemory="0"):
         add(server, [(f"{at + 1}-0", 100 if at < 1200 else 1 << 20) for at in range(1300)])
-        with Reading(server.url) as reading:
+        with StreamReader(server.url) as reading:
             most = max(
                 sum(len(fields[1]) for _, fields in page.entries)
                 for page in reading.pages(KEY, BEGINNING, "1300-0", 1000)

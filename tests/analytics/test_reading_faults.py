@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.store.catalogue.reading import BEGINNING, Reading
+from services.store.catalogue.reading import BEGINNING, StreamReader
 from services.store.model.errors import StoreUnavailable
 from tests.analytics.reads import InThread, everything, ids
 from tests.analytics.streams import KEY, add, numbered
@@ -92,12 +92,12 @@ def test_a_store_that_stays_away_is_told_of(own_server: Server, how: str) -> Non
 def test_a_wrong_password_is_said_at_once(own_server: Server) -> None:
     own_server.call("CONFIG", "SET", "requirepass", "secret")
     with (
-        Reading(own_server.url, patience_s=1e6) as reading,
+        StreamReader(own_server.url, patience_s=1e6) as reading,
         pytest.raises(StoreUnavailable, match=r"[Aa]uth"),
     ):
         reading.now_ms()
     url = own_server.url.replace("//", "//:wrong@")
-    with Reading(url, patience_s=1e6) as reading, pytest.raises(StoreUnavailable, match="password"):
+    with StreamReader(url, patience_s=1e6) as reading, pytest.raises(StoreUnavailable, match="password"):
         reading.now_ms()
 
 
@@ -106,7 +106,7 @@ def test_a_right_that_is_missing_is_said_at_once(own_server: Server) -> None:
     own_server.call("ACL", "SETUSER", "r", "on", ">p", "~*", "+@connection", "+xrange")
     url = own_server.url.replace("//", "//r:p@")
     assert len(everything(url, patience_s=1e6)) == 3
-    with Reading(url, patience_s=1e6) as reading, pytest.raises(StoreUnavailable, match="xinfo"):
+    with StreamReader(url, patience_s=1e6) as reading, pytest.raises(StoreUnavailable, match="xinfo"):
         reading.state(KEY)
     own_server.call("ACL", "SETUSER", "r", "-xrange")
     with pytest.raises(StoreUnavailable, match="xrange"):
@@ -124,7 +124,7 @@ def test_a_cluster_has_keys_on_several_shards_and_a_slot_that_moves(tmp_path: Pa
         assert {node.port for _, node in places} == {node.port for node in cluster.nodes}
         for key, node in places:
             add(node, numbered(40), key)
-        with Reading(cluster.url) as reading:
+        with StreamReader(cluster.url) as reading:
             for key, _ in places:
                 assert len(ids(reading.pages(key, BEGINNING, "999-0", 9))) == 40
         key, node = places[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 from services.analytics.columns import Origin, batch
 from services.analytics.schema import Kind
-from services.store.catalogue.reading import BEGINNING, Reading
+from services.store.catalogue.reading import BEGINNING, StreamReader
 from services.store.model.keys import DomainKeys
 from tests.servers import Server
 from tests.store.desk import Desk
@@ -27,7 +27,7 @@ async def work(server: Server) -> None:
 def test_samples_of_all_kinds_are_read_without_a_problem(server: Server) -> None:
     asyncio.run(work(server))
     key = DomainKeys("main").samples
-    with Reading(server.url) as reading:
+    with StreamReader(server.url) as reading:
         state = reading.state(key)
         assert state is not None
         pages = [page.entries for page in reading.pages(key, BEGINNING, state.last, 100)]

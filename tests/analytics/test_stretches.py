@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from services.analytics.schema import Kind
 from services.analytics.stretches import MOST_ASKED, Stream, Stretch, cut
-from services.store.catalogue.reading import BEGINNING, Reading, parse_id
+from services.store.catalogue.reading import BEGINNING, StreamReader
+from services.store.model.dead_letter import parse_id
 from tests.analytics.streams import KEY, add
 from tests.servers import Server
 
@@ -33,7 +34,7 @@ def bunches(draw: st.DrawFn) -> list[Id]:
 
 
 def cut_up(server: Server, start: str, end: str, rows: int, parts: int) -> list[Stretch]:
-    with Reading(server.url) as reading:
+    with StreamReader(server.url) as reading:
         return cut(reading, Stream(Kind.ENTRIES, KEY, start, end), rows, parts)
 
 

@@ -38,9 +38,9 @@ def redrive(source: str = "orders", **spec: Any) -> Spec:
 NO_DURATION = "write a duration as a whole number and ms, s, m, h or d, as in 30s"
 NO_LEVEL = "an ack level is memory, fsync or replicated:<n>"
 NO_ADDRESS = "write an address as host or host:port, as in 10.0.0.7:11311"
-NO_NAME = "a peer's name has 1 to 255 characters, no spaces and no commas"
-NO_PATTERN = "a pattern is a tag, or the beginning of one and then '*'"
-NO_TAG = "a tag has 1 or more characters above 32, none of them '*'"
+NO_NAME = "a peer's name has 1 to 255 characters other than spaces and commas"
+NO_PATTERN = "a pattern is a tag, or the beginning of a tag followed by '*'"
+NO_TAG = "a tag has 1 or more characters above 32 other than '*'"
 NO_EDGE = "write an edge as the settings name it: tmq, rqp, ring, pubsub, sysv"
 NO_NETWORK = "write an address or a network, as in 10.0.0.7, 10.0.0.0/8 or fd00::/8"
 HOST_BITS = "a network has no host bits set: write 10.0.0.0/8, not 10.0.0.7/8"
@@ -54,7 +54,7 @@ RING_EDGE_EXCLUDED = "bindings.ring.inbox needs edge ring, which access.edges do
 NEGATIVE = "should be greater than or equal to 0"
 MUCH = "should be less than or equal to 9007199254740991"
 WIDE = "should be less than or equal to 4294967295"
-TEXT_AWAY = "bindings.text needs domain 'main', where the text service's log is"
+TEXT_AWAY = "bindings.text needs domain 'main', which holds the text service's log"
 ROUND = "or two systems would pass a message on for ever"
 
 GOOD_QUEUES: list[Spec] = [
@@ -106,7 +106,10 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
     ({"queueName": "\u00e4" * 128}, "a queue's name has 1 to 255 octets"),
     *(({"domain": ""}, "at least 1"), ({"domain": "x" * 64}, "may not be more than 63")),
     ({"domain": "a}b"}, "a domain has 1 to 63 letters, digits, dots, dashes and underscores"),
-    ({"domain": "registry"}, "the domain 'registry' is that of the store's catalogue: choose another name"),
+    (
+        {"domain": "registry"},
+        "the domain 'registry' is reserved for the store's catalogue: choose another name",
+    ),
     *(({name: -1}, NEGATIVE) for name in ("maxLength", "maxBytes", "maxDeliveries")),
     *(({name: 1 << 53}, MUCH) for name in ("maxLength", "maxBytes", "maxDeliveries")),
     *(({"maxLength": value}, "must be of type integer") for value in (1.5, True, "many")),
@@ -114,7 +117,7 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
     *(({"messageTTL": value}, NO_DURATION) for value in ("", "30", "30 s", "-1s", "1.5s", "30S", "1m30s")),
     *(({"messageTTL": value}, NO_DURATION) for value in ("30s\n", "\u0663s", "999999999d")),
     *(({"visibilityTimeout": value}, "must be of type string") for value in (30, 1.5, True)),
-    *(({"visibilityTimeout": value}, "0s would give messages back") for value in ("0s", "000ms", "0d")),
+    *(({"visibilityTimeout": value}, "0s would return messages") for value in ("0s", "000ms", "0d")),
     *(({"queueName": name}, "no control characters") for name in ("a\nb", "a\n", "\ta", "a\x00", "\x7f")),
     *(({"ackLevel": value}, NO_LEVEL) for value in ("disk", "FSYNC", "replicated:0", "replicated:1 ")),
     *(({"overflow": "drop"}, '"reject", "dead_letter_oldest"'), ({"paused": "perhaps"}, "type boolean")),
@@ -132,18 +135,18 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
     ({"bindings": {"rqpCast": {"duplicateResult": "maybe"}}}, '"failure", "success"'),
     ({"bindings": {"ring": {"inbox": 0}}}, "should be greater than or equal to 1"),
     ({"bindings": {"ring": {"outbox": 65536}}}, "should be less than or equal to 65535"),
-    ({"bindings": {"ring": {"inbox": 7, "outbox": 7}}}, "its messages would come back for ever"),
+    ({"bindings": {"ring": {"inbox": 7, "outbox": 7}}}, "messages would loop; choose two groups"),
     *((leading() | {"bindings": {"rqpMca": {"queueId": 1}}}, ROUND),),
     *((leading() | {"bindings": {"rqpCast": {"key": 1}}}, ROUND),),
     *((leading() | {"bindings": {"ring": {end: 1}}}, ROUND) for end in ("inbox", "outbox")),
     ({"remote": {}}, "spec.remote.protocol: Required value"),
     *((leading(peers=[None]), "must be of type string"), (leading(protocol=None), "spec.remote.protocol")),
     ({"remote": {"protocol": "tmq"}}, '"rqp-mca", "rqp-cast"'),
-    ({"remote": {"protocol": "rqp-mca"}}, "protocol rqp-mca needs queueId, the queue's number there"),
-    ({"remote": {"protocol": "rqp-cast"}}, "protocol rqp-cast needs key, the queue's number there"),
+    ({"remote": {"protocol": "rqp-mca"}}, "protocol rqp-mca needs queueId, the number of the remote queue"),
+    ({"remote": {"protocol": "rqp-cast"}}, "protocol rqp-cast needs key, the number of the remote queue"),
     (leading(maxMessageBytes=(15 << 20) + 1), "maxMessageBytes is at most 15728640 for protocol rqp-mca"),
-    (leading(key=7), "key is not of protocol rqp-mca: leave it out"),
-    (leading(protocol="rqp-cast", key=7), "queueId is not of protocol rqp-cast: leave it out"),
+    (leading(key=7), "key does not apply to protocol rqp-mca: remove it"),
+    (leading(protocol="rqp-cast", key=7), "queueId does not apply to protocol rqp-cast: remove it"),
     (leading(queueId=1 << 32), WIDE),
     *((leading(peers=[name]), NO_NAME) for name in ("", "a b", "a,b", "a\u2003b", "a\u00a0", "\x85")),
     *((leading(peers="warehouse"), "must be of type array"), (leading(peers=["x"] * 1001), "at most 1000")),
@@ -225,22 +228,22 @@ BAD_PEERS: list[tuple[Spec, str]] = [
     (mca(addresses=["x" * 261]), "may not be more than 260"),
     *((mca(profile="nibble"), '"packed", "octet", "word"'), (mca(tls=True), 'unknown field "spec.tls"')),
     *((mca(window=0), "greater than or equal to 1"), (mca(window=1001), "less than or equal to 1000")),
-    (mca(omitAddress=False), "omitAddress is of protocol rqp-cast alone: leave it out"),
-    (mca(trustAddress=True), "trustAddress is of protocol rqp-cast alone: leave it out"),
-    (mca(duplicateResult="failure"), "duplicateResult is of protocol rqp-cast alone: leave it out"),
-    (mca(decline=True), "decline is of protocol rqp-cast alone: leave it out"),
-    (cast(window=1), "window is of protocol rqp-mca alone: leave it out"),
-    (cast(profile="packed"), "profile is of protocol rqp-mca alone: leave it out"),
-    (ring(window=1), "window is of protocol rqp-mca alone: leave it out"),
+    (mca(omitAddress=False), "omitAddress applies to protocol rqp-cast only: remove it"),
+    (mca(trustAddress=True), "trustAddress applies to protocol rqp-cast only: remove it"),
+    (mca(duplicateResult="failure"), "duplicateResult applies to protocol rqp-cast only: remove it"),
+    (mca(decline=True), "decline applies to protocol rqp-cast only: remove it"),
+    (cast(window=1), "window applies to protocol rqp-mca only: remove it"),
+    (cast(profile="packed"), "profile applies to protocol rqp-mca only: remove it"),
+    (ring(window=1), "window applies to protocol rqp-mca only: remove it"),
     (
         {"protocol": "text", "addresses": ["a"], "decline": True},
-        "decline is of protocol rqp-cast alone: leave it out",
+        "decline applies to protocol rqp-cast only: remove it",
     ),
-    (cast(addresses=["10.0.0.8", "[::1]"]), "rqp-cast has room for IPv4 addresses only"),
+    (cast(addresses=["10.0.0.8", "[::1]"]), "rqp-cast supports IPv4 addresses only"),
     *(
         (
             {"protocol": protocol, "addresses": ["10.0.0.8", many]},
-            "not a broadcast, multicast or wildcard address",
+            "it cannot be a broadcast, multicast or wildcard address",
         )
         for protocol, many in (
             ("rqp-mca", "255.255.255.255:11311"),

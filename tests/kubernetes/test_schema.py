@@ -8,7 +8,7 @@ import pytest
 from penstock_operator.documents.schema import RULES, structural
 from pydantic import BaseModel, Field
 
-from services.store.model.document import written
+from services.store.model.document import text_schema
 from services.store.model.spec import Duration
 
 
@@ -63,7 +63,7 @@ def test_a_pattern_is_a_rule_that_says_what_to_do() -> None:
     assert structural(Named)["properties"]["name"][RULES] == [
         {"rule": r'self.matches("^\\w\\\"$")', "message": "write a"}
     ]
-    assert written("a|b", 1, "write a").json_schema == {
+    assert text_schema("a|b", 1, "write a").json_schema == {
         "type": "string",
         "maxLength": 1,
         "pattern": "^(?:a|b)$",

@@ -1,4 +1,4 @@
-"""The function library with each argument of each Redis command checked: numbers must be written as Redis reads them.
+"""Check the arguments of each Redis command of the function library: numbers must have the format of Redis.
 
 A Lua number is taken where Redis writes all its digits. Text is taken unless a word of it is a number in a notation
 that HINCRBY refuses: -0, nan, inf, or one with an exponent.

@@ -1,4 +1,4 @@
-"""Store tests run on a real server: the embedded Valkey and, where they say `every_server`, Debian's Redis.
+"""Run store tests on a real server: the embedded Valkey and, for `every_server`, Debian's Redis.
 
 Edges run on uvloop, so do these.
 """
@@ -19,7 +19,7 @@ __all__ = ["pytest_asyncio_loop_factories"]
 
 @pytest.fixture
 def server(running: Server) -> Server:
-    """The shared server, empty."""
+    """Return the shared server, empty."""
     running.clear()
     return running
 
@@ -34,7 +34,7 @@ def own_server(server_program: str, tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server) -> Iterator[Client]:
-    """One plain connection to the server."""
+    """Return a plain connection to the server."""
     client = Client(server.port)
     yield client
     client.close()
@@ -42,6 +42,6 @@ def client(server: Server) -> Iterator[Client]:
 
 @pytest.fixture
 async def desk(server: Server) -> AsyncIterator[Desk]:
-    """A store that is set up on the shared server, and a place to work with it."""
+    """Return a desk with an initialised store on the shared server."""
     async with Desk(server) as desk:
         yield desk

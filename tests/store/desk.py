@@ -1,4 +1,4 @@
-"""A process at work with a store: every verb awaited, refusals raised and counted."""
+"""Use a store as one process does: await each verb, raise and count refusals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def numbered(count: int, first: int = 0) -> list[bytes]:
 
 
 async def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """Waits until it is true (it may be a coroutine function) and returns what was true."""
+    """Wait until `condition`, which may be a coroutine function, returns a true value, and return that."""
     end = time.monotonic() + patience_s
     while True:
         found = condition()
@@ -55,7 +55,7 @@ async def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) ->
 
 
 class Desk:
-    """One Store and one source of requests. `refusals` counts what the store told its observer."""
+    """One Store and one source of requests. `refusals` counts the reports to its observer."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Desk:
         await self.store.close(timeout)
 
     def another(self, **settings: Any) -> Desk:
-        """A second process on the same store."""
+        """Return a second process on the same store."""
         other = Desk(self.url, **{**self._settings, "initialise": False, **settings})
         self._others.append(other)
         return other
@@ -115,7 +115,7 @@ class Desk:
         return self.domain.pipe
 
     async def queue(self, name: str = "orders", **spec: Any) -> Queue:
-        """A new queue; spec as in its document, but with Python's names."""
+        """Declare a new queue; the spec has Python's names."""
         queue, new = await self.store.catalogue.declare(
             name, QueueSpec(**{"domain": self._name, **spec}), "test"
         )
@@ -125,7 +125,7 @@ class Desk:
     # verbs
 
     def expecting(self) -> tuple[asyncio.Future[Any], Callable[..., None]]:
-        """Return an answer to come, and what to give the pipe as `done`."""
+        """Return a future, and the callback that completes it."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def answered(result: Any = None, *_more: Any) -> None:
@@ -153,11 +153,11 @@ class Desk:
         return future
 
     async def publish(self, queue: Queue, *messages: bytes, **how: Any) -> list[tuple[int, StoreError]]:
-        """[] or (index, why) of those refused."""
+        """Publish records; return [] or (index, error) of those refused."""
         return await self.publishing(queue, *messages, **how)
 
     async def put(self, queue: Queue, *messages: bytes) -> None:
-        """Publishes any number, all of which must be accepted."""
+        """Publish any number of bodies, all of which must be accepted."""
         for at in range(0, len(messages), 1000):
             assert await self.publish(queue, *messages[at : at + 1000]) == []
 
@@ -185,7 +185,7 @@ class Desk:
         return future
 
     async def release(self, deliveries: list[Delivery], **how: Any) -> None:
-        """failed=, to_end=, error="""
+        """Return deliveries; how: failed, to_end, error."""
         await self.releasing(deliveries, **how)
 
     def rejecting(self, deliveries: list[Delivery], reason: str, error: str = "") -> asyncio.Future[None]:
@@ -265,7 +265,7 @@ class Desk:
         return DeadLetters(self.domain, queue)
 
     async def drain(self, queue: Queue) -> list[bytes]:
-        """Takes and settles everything that is ready."""
+        """Take and settle all ready messages."""
         found: list[bytes] = []
         while got := await self.take(queue):
             found += bodies(got)
@@ -273,7 +273,7 @@ class Desk:
         return found
 
     async def reconcile(self, queue: Queue, **how: Any) -> dict[str, int]:
-        """One whole pass over the queue: what the counters were off by."""
+        """Reconcile the whole queue; return the errors of its counters."""
         while (wrong := await self.domain.tidy(queue, **how)) is None:
             pass
         return wrong

@@ -1,4 +1,4 @@
-"""A session driven by hand: calls are packed as the pipe packs them, but sent and repeated when a test says so."""
+"""Drive a session manually: calls are packed as by the pipe, but sent and repeated by the test."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def begin(client: Client, *queues: Queue, library: Callable[[], str] = checked_s
 
 
 class Lane:
-    """Operations gather as in a Pipe; `send` makes the call and hands the answers out."""
+    """A lane that collects operations as a Pipe does; `send` makes the call and distributes the replies."""
 
     def __init__(self, client: Client, session: str, epoch: str = DATASET, domain: str = "main") -> None:
         self.keys = DomainKeys(domain)
@@ -60,19 +60,19 @@ class Lane:
         self.refusals[reason] += number
 
     def function(self, name: str, keys: tuple[str, ...] | list[str], *args: Any) -> Any:
-        """One of our functions, under the domain's epoch."""
+        """Call a store function with the domain's epoch."""
         return self.client.call(
             "FCALL", f"ps1_{name}", 1 + len(keys), self.keys.epoch, *keys, self.epoch, *args
         )
 
     def control(self, mode: str) -> Any:
-        """open | beat | close"""
+        """Open, beat or close the session."""
         return self.function(
             "session", [self.keys.sessions, self.keys.lane(self.session)], self.session, mode
         )
 
     def send(self, deadline_ms: int = 0) -> Any:
-        """Carries out what was gathered; the reply as it came. Raises ResponseError when the store refused the call."""
+        """Make the call and return its raw reply. Raises ResponseError if the store refuses the call."""
         call = self.waiting.next() or Call(self.keys, self.tallies)
         assert not self.waiting, "more than one call"
         self.sequence += 1
@@ -83,15 +83,15 @@ class Lane:
         return replies
 
     def again(self) -> Any:
-        """The last call once more, as after a lost reply; what the store says this time, without its time."""
+        """Repeat the last call, as after a lost reply; return the reply without the time."""
         return self.client.call(*self.command)[:-1]
 
     def die(self) -> None:
-        """Its heartbeat stopped long ago."""
+        """Set the last heartbeat to a time long ago."""
         self.client.call("ZADD", self.keys.sessions, 1, self.session)
 
     def fence(self, timeout_ms: int = 30_000) -> list[str]:
-        """The sessions that wait to be swept, silent ones fenced now."""
+        """Fence silent sessions; return the sessions to sweep."""
         keys = [self.keys.sessions, self.keys.dying, self.keys.state]
         run_id = self.client.call("INFO", "server").decode().partition("run_id:")[2][:40]
         self.client.call("HSET", self.keys.state, "up_since", 1, "run_id", run_id, "looked", 1)
@@ -99,7 +99,7 @@ class Lane:
         return [name.decode() for name in dying[::2]]
 
     def sweep(self, session: str, queues: list[Queue]) -> tuple[int, int, int]:
-        """Everything that a fenced session holds goes back: (returned, dead, stale)."""
+        """Sweep a fenced session: (returned, dead, stale)."""
         own = [self.keys.dying, self.keys.lots(session), self.keys.lane(session)]
         by_id = {queue.qid: queue for queue in queues}
         total = [0, 0, 0]

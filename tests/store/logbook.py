@@ -1,4 +1,4 @@
-"""The log of a desk's store: sends awaited, refusals raised, and what is in it line by line."""
+"""Use the log of a desk's store: await sends, raise refusals, and read lines."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ ORIGIN = "text 127.0.0.1"
 
 
 def block(*lines: bytes) -> bytes:
-    """Each as `tag message`."""
+    """Encode lines `tag message`."""
     return b"".join(b"SEND %b\n" % line for line in lines)
 
 
 def arrived(origin: Origin, first: int, *lines: bytes, copies: Any = (), bridged: bool = False) -> Arrived:
-    """As a neighbour sends them."""
+    """Return lines as a neighbour sends them."""
     return Arrived(*origin, first, len(lines), bridged, block(*lines), list(copies))
 
 
 def weight(entry: Entry) -> int:
-    """Octets that it counts for (lua/log.lua)."""
+    """Return the memory that the log counts for an entry (lua/log.lua)."""
     return len(entry.block) + len(entry.block) // 8 + len(entry.origin) + 48
 
 
@@ -46,7 +46,7 @@ def own(state: LogState) -> Origin:
 
 
 class Logbook:
-    """`known` are the bindings that sends are made by."""
+    """The log of a store; `known` has the bindings that sends use."""
 
     def __init__(self, desk: Desk, spec: LogSpec | None = None) -> None:
         self.desk = desk
@@ -55,18 +55,18 @@ class Logbook:
         self.known: Subscriptions = NO_SUBSCRIPTIONS
 
     async def bound(self, name: str, *patterns: str, **spec: Any) -> Queue:
-        """A new queue that subscribes; then the book knows of it."""
+        """Declare a queue that subscribes, and update the known bindings."""
         bindings = {"text": {"subscribe": patterns}}
         queue = await self.desk.queue(name, bindings=bindings, **spec)
         await self.look()
         return queue
 
     async def publishing(self, name: str, tag: str, **spec: Any) -> Queue:
-        """A new queue whose messages appear under a tag."""
+        """Declare a queue that publishes under a tag."""
         return await self.desk.queue(name, bindings={"text": {"publish": tag}}, **spec)
 
     async def change(self, queue: Queue, **spec: Any) -> None:
-        """Another document for it."""
+        """Replace the queue's document."""
         await self.desk.store.catalogue.declare(queue.name, QueueSpec(**spec), "test", replace=True)
 
     async def look(self) -> None:
@@ -77,7 +77,7 @@ class Logbook:
     def sending(
         self, *lines: bytes, to: tuple[Queue, ...] = (), source: Source | None = None
     ) -> asyncio.Future[None]:
-        """One Send; `to` get a copy of what stands behind the tag of its only line."""
+        """Start a Send; the queues `to` get copies of the message of its only line."""
         future, done = self.desk.expecting()
         copies = [(queue, records.encode(lines[0].partition(b" ")[2])) for queue in to]
         send = Send(block(*lines), len(lines), copies, ORIGIN, self.known.version, done)
@@ -110,7 +110,7 @@ class Logbook:
         return found
 
     async def lines(self, after: Place = START) -> list[bytes]:
-        """What was sent, without its verb."""
+        """Return the sent lines without the verb."""
         whole = b"".join(entry.block for entry in await self.entries(after))
         return [line.removeprefix(b"SEND ") for line in whole.splitlines()]
 
@@ -120,7 +120,7 @@ class Logbook:
 
 @asynccontextmanager
 async def logbook(desk: Desk, spec: LogSpec | None = None) -> AsyncIterator[Logbook]:
-    """Declared, so that it may be used."""
+    """Declare the log of a desk's store."""
     book = Logbook(desk, spec)
     await book.log.declare()
     try:
@@ -130,7 +130,7 @@ async def logbook(desk: Desk, spec: LogSpec | None = None) -> AsyncIterator[Logb
 
 
 def check_places(entries: list[Entry], before: int = 0) -> None:
-    """They grow, and their serials count messages; `before` = how many there were before these."""
+    """Check that places increase and count messages; before: messages before these."""
     place = Place(0, before)
     for entry in entries:
         assert entry.place > place
@@ -140,7 +140,7 @@ def check_places(entries: list[Entry], before: int = 0) -> None:
 
 
 def check_numbering(entries: list[Entry], before: int = 0) -> dict[bytes, int]:
-    """The same, and that numbers of each origin are consecutive; answers the next number of each."""
+    """Check places, and that numbers of each origin are consecutive; return the next number of each."""
     check_places(entries, before)
     following: dict[bytes, int] = {}
     for entry in entries:

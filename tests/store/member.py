@@ -1,4 +1,4 @@
-"""A process that can be asked, in this loop or in one of its own: `python -m tests.store.member URL EDGE`."""
+"""Run a process that answers requests, in this loop or as `python -m tests.store.member URL EDGE`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUIET = Timing(sample_s=3600.0, upkeep_s=3600.0)
 
 
 class Member:
-    """The store's observer, as the kit gives it one. `asked`: the arguments of the questions that came."""
+    """A store's observer. `asked` has the arguments of received requests."""
 
     def __init__(self, edge: str) -> None:
         self.edge = edge
@@ -38,7 +38,7 @@ class Member:
         return self.told
 
     def numbers(self, args: Mapping[str, Any]) -> Iterable[Item]:
-        """`count` of them, each with a text of `octets`; one that is `wrong` or a `bug` is as bad as it says."""
+        """Return `count` items with texts of `octets`; arguments `wrong` and `bug` raise the respective error."""
         self.asked.append(args)
         if args.get("wrong"):
             raise ValueError("that is wrong")
@@ -50,7 +50,7 @@ class Member:
 
 @contextlib.asynccontextmanager
 async def member(url: str, edge: str = "test") -> AsyncIterator[tuple[Member, Store]]:
-    """In this loop; others know it by then."""
+    """Run a member in this loop, and wait until others know it."""
     observer = Member(edge)
     store = Store(url, edge, timing=QUIET, observe=observer)
     store.start_serving()
@@ -62,20 +62,20 @@ async def member(url: str, edge: str = "test") -> AsyncIterator[tuple[Member, St
 
 
 async def is_known(store: Store, edge: str) -> bool:
-    """And can be asked."""
+    """Return whether the member is known and can be asked."""
     found = [one for one in await store.processes.running() if (one.edge, one.pid) == (edge, os.getpid())]
     return bool(found and found[0].topics)
 
 
 class Program:
-    """The same in a process that may be stopped and killed."""
+    """A member in a process that can be stopped and killed."""
 
     def __init__(self, url: str, edge: str) -> None:
         command = [sys.executable, "-m", "tests.store.member", url, edge]
         self.process = Popen(command, cwd=ROOT)
 
     async def known(self, store: Store) -> Process:
-        """Its entry, once it can be asked."""
+        """Return the member's directory entry, once it can be asked."""
 
         async def heard() -> Process | None:
             ours = [
@@ -96,7 +96,7 @@ class Program:
 
 
 async def serve(url: str, edge: str) -> None:
-    """Until SIGTERM."""
+    """Run a member until SIGTERM."""
     store = Store(url, edge, timing=QUIET, observe=Member(edge))
     store.start_serving()
     ended = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Sessions on a store and on the plain model beside it (plain_model.py): each call is made on both."""
+"""Run sessions on a store and on the plain model (plain_model.py): each call is made on both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WANTS = (1, 2, 7, 31, 32, 33, 100)  # messages taken at once
 
 
 class Held:
-    """A leased message: its delivery, cut to this message alone."""
+    """A leased message: its delivery, cut to this message."""
 
     def __init__(self, queue: int, delivery: Delivery) -> None:
         self.queue = queue
@@ -36,7 +36,7 @@ class Held:
 
 
 class Modelled(RuleBasedStateMachine):
-    """Three sessions, a queue for each of SPECS and its model; what the sessions do is for a subclass to say."""
+    """Three sessions, and a queue with its model for each of SPECS; subclasses define the actions."""
 
     def __init__(self, server: Server) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Modelled(RuleBasedStateMachine):
         self.last[lane.session] = lane.send()
 
     def fresh(self, rnd: random.Random, count: int) -> list[bytes]:
-        """New bodies, each only once in the whole run; sizes differ, some fill an entry."""
+        """Return new bodies, unique in the whole run, of different sizes; some fill an entry."""
         size = rnd.choice((0, 0, 20, 300, 1500))
         made = [b"%d." % (self.serial + i) + b"x" * rnd.randint(0, size) for i in range(count)]
         self.serial += count
@@ -166,7 +166,7 @@ class Modelled(RuleBasedStateMachine):
         lane.messages.count(lane.source, self.queues[queue], expect(len(self.models[queue].ready)))
 
     def one_call(self, lane: Lane, rnd: random.Random, steps: int) -> None:
-        """As many of these, as chance has it."""
+        """Choose a random number of these."""
         asks: tuple[Callable[[random.Random, Lane, int], None], ...] = (
             *(self.ask_publish, self.ask_take, self.ask_take, self.ask_settle, self.ask_release),
             *(self.ask_reject, self.ask_note, self.ask_count),
@@ -193,7 +193,7 @@ def singles(delivery: Delivery) -> list[Delivery]:
 
 
 def expect(wanted: Any) -> Callable[[Any], None]:
-    """An answer that must be just this, or an error of this class."""
+    """Expect this answer, or an error of this class."""
 
     def answered(answer: Any) -> None:
         assert isinstance(answer, wanted) if isinstance(wanted, type) else answer == wanted, (answer, wanted)

@@ -1,4 +1,4 @@
-"""What a queue is, said in plain Python: the store must do the same, whatever happens to it."""
+"""Model a queue in plain Python; the store must behave the same in all cases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Message:
-    """`place` is its position in the queue's order; it changes only when it is returned to the end."""
+    """A message; `place` is its position in the queue's order, which changes only by a return to the end."""
 
     body: bytes
     place: int
@@ -21,7 +21,7 @@ class Message:
 
 @dataclass
 class ModelQueue:
-    """A message is in exactly one of ready, leased (by whom), dead and done."""
+    """A queue; each message is in exactly one of ready, leased (by session), dead and done."""
 
     max_deliveries: int = 0
     max_length: int = 0
@@ -47,7 +47,7 @@ class ModelQueue:
         return max(0, self.max_length - len(self)) if self.max_length else None
 
     def publish(self, bodies: list[bytes]) -> int:
-        """How many are accepted: the first ones."""
+        """Put messages; return how many are accepted, which are the first ones."""
         fit = len(bodies) if (room := self.room()) is None else min(len(bodies), room)
         for body in bodies[:fit]:
             self._append(Message(body, 0))
@@ -81,7 +81,7 @@ class ModelQueue:
             bisect.insort(self.ready, message, key=lambda m: m.place)
 
     def write(self, body: bytes, note: str) -> None:
-        """A note beside a leased message."""
+        """Set the note of a leased message."""
         self.leased[body][1].note = note
 
     def reject(self, body: bytes) -> None:
@@ -96,14 +96,14 @@ class ModelQueue:
         return sum(len(m.body) for m in self.ready)
 
     def remove_ready(self) -> int:
-        """How many there were."""
+        """Remove ready messages; return how many."""
         gone = len(self.ready)
         self.ready.clear()
         self.counts["emptied"] += gone
         return gone
 
     def redrive(self) -> int:
-        """Dead letters become new messages at the end; how many."""
+        """Move dead letters to the end as new messages; return how many."""
         moved = self.publish(self.dead)
         del self.dead[:moved]
         return moved

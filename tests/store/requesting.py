@@ -1,4 +1,4 @@
-"""Requests of a ring, awaited: what a node asks of its store under the ids of others (ring.md 5.4)."""
+"""Await requests of a ring, which a node makes under the ids of other nodes (ring.md 5.4)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ LARGEST = 1000
 
 
 def request_id(number: int) -> bytes:
-    """An id of a request; 0 is none."""
+    """Return the id of a request; 0 is invalid."""
     return number.to_bytes(16)
 
 
 @dataclass
 class Node:
-    """What asks the store of a desk. Refusals are raised."""
+    """A node that uses the store of a desk, and raises refusals."""
 
     desk: Desk
     source: Source = field(default_factory=lambda: Source(INTERNAL_CLIENT))
@@ -52,19 +52,19 @@ class Node:
 
 
 def given(told: Pulled | Nothing) -> tuple[bytes, bool]:
-    """Body, and whether it was told again."""
+    """Return the body, and whether the reply is a repeat."""
     assert isinstance(told, Pulled)
     (body,) = bodies([told.delivery])
     return body, told.again
 
 
 async def looks(desk: Desk, queue: Queue) -> tuple[int, int, int]:
-    """ready, in flight, settled"""
+    """Return the numbers of ready, in-flight and settled messages."""
     stats = await desk.stats(queue)
     return stats["ready"], stats["in_flight"], stats["acked"]
 
 
 async def kept(desk: Desk, request: bytes) -> bytes | None:
-    """What is remembered of it."""
+    """Return the stored result of a request."""
     found: bytes | None = await desk.domain.link.call("GET", desk.domain.keys.request(request))
     return found

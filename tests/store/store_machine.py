@@ -1,4 +1,4 @@
-"""Random work of several sessions on several queues against the plain model (plain_model.py, modelled.py).
+"""Compare random work of several sessions and queues with the plain model (plain_model.py, modelled.py).
 
 Everything a session asks for in one call is done in sequence; a call made again answers the same and does nothing;
 only the holder of a message settles it; the dead give everything back. After every step each message is exactly once
@@ -31,11 +31,11 @@ randoms = st.integers(0, 1 << 30).map(random.Random)
 
 
 class StoreMachine(Modelled):
-    """What may happen in a step, and what is true after each."""
+    """The possible steps, and the invariants after each."""
 
     @rule(number=sessions, rnd=randoms, steps=st.integers(1, 4))
     def work(self, number: int, rnd: random.Random, steps: int) -> None:
-        """Several requests of one connection in one call (tmq.md 1.2)."""
+        """Make several requests of one connection in one call (tmq.md 1.2)."""
         self.one_call(self.lanes[number], rnd, steps)
 
     @rule(rnd=randoms, calls=st.integers(2, 12))
@@ -45,14 +45,14 @@ class StoreMachine(Modelled):
 
     @rule(number=sessions, rnd=randoms)
     def repeat(self, number: int, rnd: random.Random) -> None:
-        """Its reply was lost: the same answer, and nothing happens twice (docs/store.md, Exactly once inside)."""
+        """Repeat a call after a lost reply: same answer, no second effect (docs/store.md, Exactly once inside)."""
         lane = self.lanes[number]
         if lane.session in self.last:
             assert lane.again() == self.last[lane.session]
 
     @rule(number=sessions, rnd=randoms)
     def commit(self, number: int, rnd: random.Random) -> None:
-        """Settles and publishes over up to three queues, all or nothing (tmq.md 5.3)."""
+        """Settle and publish in up to three queues, all or nothing (tmq.md 5.3)."""
         lane = self.lanes[number]
         parts, chosen, new = [], {}, {}
         for queue in rnd.sample(range(len(SPECS)), rnd.randint(1, len(SPECS))):
@@ -89,13 +89,13 @@ class StoreMachine(Modelled):
             self.send(lane)
 
     def spoil(self, rnd: random.Random, chosen: dict[int, list[Held]]) -> Held | None:
-        """Something that the committing session does not hold."""
+        """Add a delivery that the committing session does not hold."""
         foreign = [h for _, h in self.stale if h.queue in chosen]
         return rnd.choice(foreign) if foreign else None
 
     @rule(rnd=randoms, number=sessions)
     def settle_what_is_not_ours(self, rnd: random.Random, number: int) -> None:
-        """Late, double and foreign settles are fenced and counted, and do nothing."""
+        """Make late, double and foreign settles, which are fenced and counted without effect."""
         lane = self.lanes[number]
         foreign = [(lane, h) for s, held in self.held.items() if s != lane.session for h in held.values()]
         late = [(owner, h) for owner, h in self.stale if owner in self.lanes]
@@ -117,7 +117,7 @@ class StoreMachine(Modelled):
 
     @rule(number=sessions)
     def die(self, number: int) -> None:
-        """Its process is gone: everything goes back to its place as failed, and it can do nothing any more."""
+        """Kill the session: its messages return to their places as failed, and its calls are refused."""
         lane = self.lanes[number]
         lane.die()
         sweeper = self.lanes[(number + 1) % len(self.lanes)]
@@ -149,7 +149,7 @@ class StoreMachine(Modelled):
 
     @rule(queue=queues, is_meant=st.sampled_from((True, False, False, False)))
     def remove_what_is_ready(self, queue: int, is_meant: bool) -> None:
-        """What is leased stays, and all else goes (docs/store.md, Purging)."""
+        """Purge the ready messages; leased ones stay (docs/store.md, Purging)."""
         if not is_meant:  # queues that fill see more
             return
         q, model = self.queues[queue], self.models[queue]
@@ -163,7 +163,7 @@ class StoreMachine(Modelled):
 
     @rule(queue=queues, step=st.sampled_from((2, 500, 500)))
     def tidy(self, queue: int, step: int) -> None:
-        """Thins out old entries and counts; the counters were right."""
+        """Move old entries and reconcile; the counters are right."""
         q = self.queues[queue]
         keys = (*q.keys, self.keys.samples)
         counted = self.lanes[0].function("upkeep", keys, -1000, step, 0, q.name, 1000)
@@ -171,7 +171,7 @@ class StoreMachine(Modelled):
 
     @rule()
     def next_generation(self) -> None:
-        """Ids go on in another generation: order and leases stay."""
+        """Begin a new generation of ids; order and leases stay."""
         dataset, _, generation = self.epoch.partition(".")
         newer = f"{dataset}.{int(generation) + 1}"
         self.client.call("FCALL", "ps1_set_epoch", 1, self.keys.epoch, self.epoch, newer)
@@ -220,7 +220,7 @@ class StoreMachine(Modelled):
             self.client.close()
 
     def empty(self) -> None:
-        """Everything out: nothing is left, in any key, but the dead and the counters."""
+        """Settle everything: only dead letters and counters remain in any key."""
         for lane in self.lanes:
             for queue, model in enumerate(self.models):
                 self.settle_all(lane, queue)

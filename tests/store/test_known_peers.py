@@ -1,4 +1,4 @@
-"""Peer documents as edges follow them (docs/cli.md, peer)."""
+"""Following peer documents as edges do (docs/cli.md, peer)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Followed:
 
 @asynccontextmanager
 async def following(desk: Desk) -> AsyncIterator[Followed]:
-    """As an edge does."""
+    """Follow the peers as an edge does."""
     async with desk.another() as edge:
         edge.store.start_serving()
         followed = Followed(edge)
@@ -42,7 +42,7 @@ async def following(desk: Desk) -> AsyncIterator[Followed]:
         await followed.known.close()
 
 
-async def test_peers_are_followed_as_they_come_change_and_go(desk: Desk) -> None:
+async def test_known_peers_follow_additions_changes_and_removals(desk: Desk) -> None:
     peers = desk.store.peers
     await peers.apply("west", spec("ring", "10.0.0.7"), "test")
     async with following(desk) as followed:
@@ -60,7 +60,7 @@ async def test_peers_are_followed_as_they_come_change_and_go(desk: Desk) -> None
         assert followed.faults == 0
 
 
-async def test_one_that_cannot_be_read_is_told_once_and_hides_no_other(
+async def test_unreadable_peer_is_logged_once_and_ignored(
     desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys = desk.store.registry.keys
@@ -70,10 +70,10 @@ async def test_one_that_cannot_be_read_is_told_once_and_hides_no_other(
             for address in ("10.0.0.7", "10.0.0.8"):
                 await desk.store.peers.apply("west", spec("ring", address), "test")
                 await until(lambda address=address: followed.known.addresses(PeerProtocol.RING) == [address])
-    assert [line.peer_name for line in caplog.records if "left out" in line.getMessage()] == ["broken"]
+    assert [line.peer_name for line in caplog.records if "is ignored" in line.getMessage()] == ["broken"]
 
 
-async def test_a_fault_of_whoever_is_told_ends_nothing(desk: Desk) -> None:
+async def test_failing_callback_does_not_stop_following(desk: Desk) -> None:
     async with following(desk) as followed:
 
         def stumble() -> None:
@@ -87,7 +87,7 @@ async def test_a_fault_of_whoever_is_told_ends_nothing(desk: Desk) -> None:
         await until(lambda: followed.known.addresses(PeerProtocol.RING) == ["10.0.0.8"])
 
 
-async def test_address_that_an_older_version_took_is_left_out_alone(
+async def test_only_invalid_addresses_of_older_versions_are_ignored(
     desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys = desk.store.registry.keys
@@ -103,7 +103,7 @@ async def test_address_that_an_older_version_took_is_left_out_alone(
             await desk.store.peers.apply("west", spec("text", "10.0.0.8"), "test")
             await until(lambda: followed.known.addresses(PeerProtocol.TEXT) == ["10.0.0.1", "10.0.0.8"])
             assert "self" not in followed.known.peers
-    told = [line.address for line in caplog.records if "left out" in line.getMessage()]
+    told = [line.address for line in caplog.records if "is ignored" in line.getMessage()]
     assert told == ["0.0.0.0:7172", "255.255.255.255"]
     found = await desk.store.peers.find("shop")
     assert found is not None

@@ -1,4 +1,4 @@
-"""A store that an earlier commit wrote is used by this one, with all that was in it (tests/vectors/README.md)."""
+"""Using a store with the data of an earlier commit (tests/vectors/README.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONG_MS = 10**12
 
 @pytest.fixture(params=PROGRAMS)
 def written_before(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    """A server with the data of that commit; it loads them only where it has no append-only file."""
+    """Start a server with the data of that commit, without an append-only file, or it would not load them."""
     folder = tmp_path / "store"
     folder.mkdir()
     shutil.copy(DUMP, folder / "dump.rdb")
@@ -35,7 +35,7 @@ def written_before(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S
     server.end()
 
 
-async def test_messages_documents_and_what_is_remembered_are_there_after_an_upgrade(
+async def test_upgrade_keeps_messages_documents_and_idempotency_keys(
     written_before: Server,
 ) -> None:
     async with Desk(written_before, timing=Timing(session_timeout_ms=500, beat_s=0.1)) as desk:

@@ -1,4 +1,4 @@
-"""Traffic whose every message is accounted for: what was answered OK is there once, what was refused never was."""
+"""Produce traffic with accounting: accepted messages are delivered once, refused ones never."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.store.desk import Desk, bodies
 
 @dataclass
 class Traffic:
-    """Producers and a consumer of one process. Counters hold what became of each numbered message."""
+    """Producers and a consumer of one process, with the results of all numbered messages."""
 
     desk: Desk
     queue: Queue
@@ -74,7 +74,7 @@ class Traffic:
             self.seen.update(bodies([delivery]))
 
     async def check(self, desk: Desk | None = None) -> None:
-        """Takes out what is left, with `desk` or our own, and balances the books."""
+        """Take the remaining messages, with `desk` or an own one, and compare the counts."""
         desk = desk or self.desk
         left = Counter(await desk.drain(self.queue))
         found = self.seen + left

@@ -36,14 +36,14 @@ class TracedStore(Store):
         queue, _ = await self.catalogue.declare(name, QueueSpec.model_validate(spec), NAME)
         return queue
 
-    async def client(self, queue: Queue) -> AsyncClient:
+    async def async_client(self, queue: Queue) -> AsyncClient:
         pipe = self.open_domain(queue.domain).pipe
         await pipe.ready()
         return AsyncClient(pipe)
 
     async def put(self, queue: Queue, *bodies: bytes, **attributes: Any) -> None:
         encoded = [records.encode(body, attributes) for body in bodies]
-        assert await (await self.client(queue)).publish(queue, encoded, "test") == []
+        assert await (await self.async_client(queue)).publish(queue, encoded, "test") == []
 
 
 @asynccontextmanager

@@ -40,9 +40,9 @@ async def test_each_that_dies_and_is_brought_back_is_told(store: TracedStore, co
     queue = await store.queue("q")
     store.start_serving()
     await store.put(queue, *[b"%d" % number for number in range(LOAD)])
-    asker, goal = await store.asker(queue), await store.queue("later")
-    while got := await asker.take(queue, LOAD):
-        await asker.reject(got, "refused", "never")
+    client, goal = await store.async_client(queue), await store.queue("later")
+    while got := await client.take(queue, LOAD):
+        await client.reject(got, "refused", "never")
     await _same_traces(collector, "send q", "dead q")
     letters = DeadLetters(store.get_domain(queue.domain), queue)
     while left := [letter.id async for letter in letters.matching()]:
@@ -71,9 +71,9 @@ async def test_that_too_has_a_limit(server: Server, collector: Collector) -> Non
 
 
 async def _settle_all(store: TracedStore, queue: Queue) -> None:
-    asker = await store.asker(queue)
-    while got := await asker.take(queue, LOAD):
-        await asker.settle(got)
+    client = await store.async_client(queue)
+    while got := await client.take(queue, LOAD):
+        await client.settle(got)
 
 
 async def _same_traces(collector: Collector, *names: str) -> None:

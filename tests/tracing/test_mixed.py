@@ -13,9 +13,9 @@ from tests.tracing.stores import TracedStore, traced_store
 
 async def bodies(store: TracedStore, queue: Queue, *, settled: bool) -> list[bytes]:
     """All that are ready; given back, if they are not settled."""
-    asker = await store.asker(queue)
-    got = await asker.take(queue, 1000)
-    await (asker.settle(got) if settled else asker.release(got))
+    async_client = await store.async_client(queue)
+    got = await async_client.take(queue, 1000)
+    await (async_client.settle(got) if settled else async_client.release(got))
     return [records.decode(record).body for delivery in got for record in delivery.records()]
 
 
@@ -51,7 +51,7 @@ async def test_what_is_traced_may_stand_anywhere_in_an_entry(server: Server, col
     ):
         queue = await traced.queue("q")
         run = [records.encode(b"first"), records.encode(b"second", {KEY: theirs.header})]
-        assert await (await plain.asker(queue)).publish(queue, run, "test") == []
+        assert await (await plain.async_client(queue)).publish(queue, run, "test") == []
         with server.client() as client:
             assert client.call("XLEN", queue.keys[0]) == 1
         await plain.put(queue, b"third", **{KEY: theirs.header})

@@ -29,11 +29,11 @@ async def test_no_body_and_no_attribute_leaves_with_a_span(server: Server, colle
     """Whatever becomes of a message; also where the collector shows octets in another way."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue, later = await store.queue("q"), await store.queue("later")
-        asker = await store.asker(queue)
+        client = await store.async_client(queue)
         await store.put(queue, *[BODY] * 4, **{NAME: VALUE})
-        await asker.settle(await asker.take(queue, 1))
-        await asker.release(await asker.take(queue, 1), failed=True, error="not now")
-        await asker.reject(await asker.take(queue, 1), "refused", "never")
+        await client.settle(await client.take(queue, 1))
+        await client.release(await client.take(queue, 1), failed=True, error="not now")
+        await client.reject(await client.take(queue, 1), "refused", "never")
         letters = DeadLetters(store.get_domain(queue.domain), queue)
         (letter,) = [letter async for letter in letters.matching()]
         assert (letter.body, letter.attributes[NAME]) == (BODY, VALUE)
@@ -41,11 +41,11 @@ async def test_no_body_and_no_attribute_leaves_with_a_span(server: Server, colle
         await collector.has("dead q")
         assert (await letters.redrive([letter.id], later)).moved == 1
         record = records.encode(BODY, {NAME: VALUE})
-        await asker.commit(
+        await client.commit(
             "once",
-            [CommitPart(queue, await asker.take(queue, 1), [], ""), CommitPart(later, [], [record], "test")],
+            [CommitPart(queue, await client.take(queue, 1), [], ""), CommitPart(later, [], [record], "test")],
         )
-        await asker.settle(await asker.take(later, 10))
+        await client.settle(await client.take(later, 10))
         await collector.has(*TOLD)
     told = collector.raw()
     for secret in (BODY, NAME.encode(), VALUE.encode()):

@@ -21,9 +21,9 @@ async def test_returned_and_rejected(server: Server, collector: Collector) -> No
         store.start_serving()
         queue = await store.queue("q")
         await store.put(queue, b"a pump")
-        asker = await store.asker(queue)
-        await asker.release(await asker.take(queue, 1), failed=True, error="not now")
-        await asker.reject(await asker.take(queue, 1), "refused", "never")
+        async_client = await store.async_client(queue)
+        await async_client.release(await async_client.take(queue, 1), failed=True, error="not now")
+        await async_client.reject(await async_client.take(queue, 1), "refused", "never")
         sent, dead = await collector.has("send q", "dead q")
         (letter,) = [letter async for letter in DeadLetters(store.get_domain(queue.domain), queue).matching()]
     first, second = collector.of_name("receive q")
@@ -56,8 +56,8 @@ async def test_what_dies_where_nobody_looks_is_told_all_the_same(
         goal = await store.queue("later")
         (letter,) = [letter async for letter in letters.matching()]
         assert (await letters.redrive([letter.id], goal)).moved == 1
-        asker = await store.asker(goal)
-        await asker.settle(await asker.take(goal, 1))
+        async_client = await store.async_client(goal)
+        await async_client.settle(await async_client.take(goal, 1))
     redriven, received = await collector.has("redrive later", "receive later")
     assert redriven.trace_id == received.trace_id == dead.trace_id == sent.trace_id
     assert redriven.attributes["penstock.letter"] == letter.id
@@ -67,8 +67,10 @@ async def test_what_dies_where_nobody_looks_is_told_all_the_same(
 async def test_what_is_refused_says_why(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", maxLength=1)
-        asker = await store.asker(queue)
-        ((index, why),) = await asker.publish(queue, [records.encode(b"in"), records.encode(b"out")], "test")
+        async_client = await store.async_client(queue)
+        ((index, why),) = await async_client.publish(
+            queue, [records.encode(b"in"), records.encode(b"out")], "test"
+        )
         assert (index, type(why)) == (1, QueueFull)
     well, badly = sorted(collector.of_name("send q"), key=lambda span: span.is_error)
     assert not well.is_error
@@ -109,10 +111,10 @@ async def test_a_commit_ends_and_begins(server: Server, collector: Collector) ->
     async with traced_store(server.url, collector.endpoint) as store:
         source, goal = await store.queue("source"), await store.queue("goal")
         await store.put(source, b"in")
-        asker = await store.asker(source)
-        got = await asker.take(source, 1)
+        async_client = await store.async_client(source)
+        got = await async_client.take(source, 1)
         parts = [CommitPart(source, got, [], ""), CommitPart(goal, [], [records.encode(b"out")], "test")]
-        await asker.commit("once", parts)
+        await async_client.commit("once", parts)
     (received,) = collector.of_name("receive source")
     (put,) = collector.of_name("send goal")
     (settled,) = collector.of_name("settle source")
@@ -128,13 +130,13 @@ async def test_what_a_refused_commit_would_have_settled_is_still_out(
     async with traced_store(server.url, collector.endpoint) as store:
         source, goal = await store.queue("source"), await store.queue("goal", maxLength=1)
         await store.put(source, b"one", b"two")
-        asker = await store.asker(source)
-        one, two = [(await asker.take(source, 1))[0] for _ in range(2)]
+        async_client = await store.async_client(source)
+        one, two = [(await async_client.take(source, 1))[0] for _ in range(2)]
         out = CommitPart(goal, [], [records.encode(body) for body in (b"a", b"b")], "test")
         with pytest.raises(QueueFull):
-            await asker.commit("once", [CommitPart(source, [one, two], [], ""), out])
-        await asker.release([one])
-        await asker.commit("again", [CommitPart(source, [two], [], "")])
+            await async_client.commit("once", [CommitPart(source, [one, two], [], ""), out])
+        await async_client.release([one])
+        await async_client.commit("again", [CommitPart(source, [two], [], "")])
     (returned, settled), (released,) = (
         collector.of_name("receive source"),
         collector.of_name("release source"),
@@ -169,7 +171,7 @@ async def test_at_most_once_has_its_end_at_once(server: Server, collector: Colle
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", delivery="at-most-once")
         await store.put(queue, b"a pump")
-        (got,) = await (await store.asker(queue)).take(queue, 1)
+        (got,) = await (await store.async_client(queue)).take(queue, 1)
         assert got.settled
     (received,) = collector.of_name("receive q")
     assert received.attributes["penstock.outcome"] == "settled"
@@ -179,6 +181,6 @@ async def test_what_is_still_out_is_told_at_the_end(server: Server, collector: C
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q")
         await store.put(queue, b"a pump")
-        assert await (await store.asker(queue)).take(queue, 1)
+        assert await (await store.async_client(queue)).take(queue, 1)
     (received,) = collector.of_name("receive q")
     assert received.attributes["penstock.outcome"] == "unknown"

@@ -34,7 +34,7 @@ async def test_nothing_is_kept_of_what_has_ended(server: Server, collector: Coll
         await store.put(queue, b"one", b"two", b"three")
         pipe = store.open_domain(queue.domain).pipe
         out = [await pulled(store, queue, request) for request in requests]
-        await (await store.asker(queue)).release(out[:1])
+        await (await store.async_client(queue)).release(out[:1])
         told: list[object] = []
         for request in requests[1:]:
             pipe.idempotent.settle(Source(store.client()), request, queue, told.append)

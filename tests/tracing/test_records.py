@@ -85,9 +85,9 @@ async def test_what_fits_untraced_fits_traced(server: Server, collector: Collect
         ]
         record = records.encode(bytes(size))
         await store.put(alone, bytes(size))
-        asker = await store.asker(together)
+        async_client = await store.async_client(together)
         halves = [records.encode(bytes(size // 2)), records.encode(bytes(size - size // 2))]
-        await asker.commit("t", [CommitPart(together, [], [half], "test") for half in halves])
+        await async_client.commit("t", [CommitPart(together, [], [half], "test") for half in halves])
         tracing = store.get_domain("main").tracing
         assert tracing is not None
         (_, copy), *_ = tracing.send([(copied, record)], store.client(), "test")[0]
@@ -96,7 +96,7 @@ async def test_what_fits_untraced_fits_traced(server: Server, collector: Collect
             (copied, copy),
             (came, store.trace_propagation.arrived(came, record, hop("ring", b"7"))),
         ):
-            assert await (await store.asker(queue)).publish(queue, [made], "test") == []
+            assert await (await store.async_client(queue)).publish(queue, [made], "test") == []
             assert (made == record) is (size > MOST - ATTRIBUTE)
         for queue, bodies in ((alone, 1), (together, 2), (copied, 1), (came, 1)):
             assert (await store.listing.stats(queue))["ready"] == bodies
@@ -124,13 +124,13 @@ async def test_attributes_are_not_decoded_to_see_that_they_bring_no_context(
     endpoint = collector.endpoint if is_traced else None
     async with traced_store(server.url, endpoint, ratio=0) as store:
         queue = await store.queue("q")
-        asker = await store.asker(queue)
+        async_client = await store.async_client(queue)
         run = [records.encode(b"%d" % number, {"colour": "red"}) for number in range(50)]
         with monkeypatch.context() as watched:
             watched.setattr(msgpack, "unpackb", _decoded)
-            assert await asker.publish(queue, run, "test") == []
-            got = await asker.take(queue, 50)
-            await asker.settle(got)
+            assert await async_client.publish(queue, run, "test") == []
+            got = await async_client.take(queue, 50)
+            await async_client.settle(got)
         assert [record for delivery in got for record in delivery.records()] == run
 
 
@@ -147,9 +147,9 @@ async def test_who_brings_a_context_is_followed(server: Server, collector: Colle
         await store.put(queue, b"one", traceparent=theirs.header, colour="red")
         await store.put(queue, b"two", traceparent=quiet.header)
         await store.put(queue, b"three", traceparent="nonsense")
-        asker = await store.asker(queue)
-        got = await asker.take(queue, 3)
-        await asker.settle(got)
+        async_client = await store.async_client(queue)
+        got = await async_client.take(queue, 3)
+        await async_client.settle(got)
         contents = [records.decode(record) for d in got for record in d.records()]
     assert [content.body for content in contents] == [b"one", b"two", b"three"]
     assert contents[0].attributes["colour"] == "red"

@@ -14,9 +14,9 @@ BETWEEN = 250  # letters between two that are brought back; a page has 200
 async def dead(store: TracedStore, number: int) -> tuple[DeadLetters, list[str]]:
     queue = await store.queue("orders")
     await store.put(queue, *[b"%d" % index for index in range(number)])
-    asker = await store.asker(queue)
-    while got := await asker.take(queue, 1000):
-        await asker.reject(got, "refused")
+    client = await store.async_client(queue)
+    while got := await client.take(queue, 1000):
+        await client.reject(got, "refused")
     letters = DeadLetters(store.get_domain(queue.domain), queue)
     return letters, [letter.id async for letter in letters.matching()]
 

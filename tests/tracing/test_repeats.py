@@ -39,10 +39,10 @@ async def test_what_is_put_in_stands_there_with_the_context_of_its_span(
         traced_store(proxy.url, collector.endpoint, ratio=0.5) as store,
     ):
         queue = await store.queue("q")
-        asker = await store.asker(queue)
+        client = await store.async_client(queue)
         run = [records.encode(b"%d" % number) for number in range(100)]
         proxy.lose_replies_to = b"ps1_work"
-        assert await lost_once(proxy, asyncio.ensure_future(asker.publish(queue, run, "test"))) == []
+        assert await lost_once(proxy, asyncio.ensure_future(client.publish(queue, run, "test"))) == []
         stored = await in_queue(store)
     assert [records.decode(record).body for record in stored] == [b"%d" % number for number in range(100)]
     contexts = [context for record in stored if (context := of_record(record)) is not None]
@@ -56,11 +56,11 @@ async def test_a_commit_ends_and_begins_once(server: Server, collector: Collecto
     async with Proxy(server.port) as proxy, traced_store(proxy.url, collector.endpoint) as store:
         queue = await store.queue("q")
         await store.put(queue, b"in")
-        asker = await store.asker(queue)
-        got = await asker.take(queue, 1)
+        client = await store.async_client(queue)
+        got = await client.take(queue, 1)
         parts = [CommitPart(queue, got, [records.encode(b"out")], "test")]
         proxy.lose_replies_to = b"ps1_work"
-        await lost_once(proxy, asyncio.ensure_future(asker.commit("once", parts)))
+        await lost_once(proxy, asyncio.ensure_future(client.commit("once", parts)))
         (record,) = await in_queue(store)
     first, second = collector.of_name("send q")
     (received,), (settled,) = collector.of_name("receive q"), collector.of_name("settle q")

@@ -22,14 +22,14 @@ from services.store.model import (
     Metadata,
     QueueName,
     refuse_bool,
-    written,
+    text_schema,
 )
 
 MAX_RATE = 1_000_000
 REASON = "[a-z][a-z0-9_]{0,62}"
 NO_REASON = "a reason is one word of small letters, digits and underscores, as `penstock dead list` shows it"
 
-ReasonName = Annotated[str, Field(pattern=f"^{REASON}$"), written(REASON, 63, NO_REASON)]
+ReasonName = Annotated[str, Field(pattern=f"^{REASON}$"), text_schema(REASON, 63, NO_REASON)]
 
 
 class RedriveFilter(Document):

@@ -76,12 +76,12 @@ def _remote_rules(protocol: Protocol) -> tuple[Rule, Rule]:
         Rule(
             "spec.remote",
             f'self.protocol != "{protocol}" || has(self.{wanted})',
-            f"protocol {protocol} needs {wanted}, the queue's number there",
+            f"protocol {protocol} needs {wanted}, the number of the remote queue",
         ),
         Rule(
             "spec.remote",
             f'self.protocol != "{protocol}" || !has(self.{other})',
-            f"{other} is not of protocol {protocol}: leave it out",
+            f"{other} does not apply to protocol {protocol}: remove it",
         ),
     )
 
@@ -107,7 +107,7 @@ QUEUE_RULES = (
     Rule(
         "spec",
         f'self.domain == "{LOG_DOMAIN}" || {_NO_TEXT}',
-        f"bindings.text needs domain '{LOG_DOMAIN}', where the text service's log is",
+        f"bindings.text needs domain '{LOG_DOMAIN}', which holds the text service's log",
     ),
     Rule("spec", f"{_WHOEVER} || {_NO_TEXT}", TEXT_HAS_NO_CLIENT_IDENTITY),
     Rule("spec", f"{_WHOEVER} || !has(self.bindings.ring.inbox)", RING_HAS_NO_CLIENT_IDENTITY),
@@ -123,8 +123,8 @@ QUEUE_RULES = (
     Rule(
         "spec",
         f"!has(self.remote) || !({_HAS_NUMBERS})",
-        "remote leads to another system: such a queue has neither bindings.rqpMca.queueId nor "
-        "bindings.rqpCast.key nor bindings.ring, or two systems would pass a message on for ever",
+        "remote cannot be combined with bindings.rqpMca.queueId, bindings.rqpCast.key or bindings.ring: two "
+        "systems could forward a message to each other for ever",
     ),
     *_remote_rules(Protocol.MCA),
     *_remote_rules(Protocol.CAST),
@@ -136,7 +136,7 @@ QUEUE_RULES = (
     Rule(
         "spec.bindings.ring",
         "!has(self.inbox) || !has(self.outbox) || self.inbox != self.outbox",
-        "inbox and outbox are both of one group: its messages would come back for ever",
+        "inbox and outbox are both of one group: messages would loop; choose two groups",
     ),
 )
 
@@ -145,14 +145,14 @@ PEER_RULES = (
         Rule(
             "spec",
             f'!has(self.{to_camel(name)}) || self.protocol == "{protocol}"',
-            f"{to_camel(name)} is of protocol {protocol} alone: leave it out",
+            f"{to_camel(name)} applies to protocol {protocol} only: remove it",
         )
         for name, protocol in OF_ONE_PROTOCOL.items()
     ),
     Rule(
         "spec",
         f'self.protocol != "{Protocol.CAST}" || self.addresses.all(address, !address.contains("["))',
-        f"{Protocol.CAST} has room for IPv4 addresses only",
+        f"{Protocol.CAST} supports IPv4 addresses only",
     ),
     Rule(
         "spec",

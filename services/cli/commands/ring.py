@@ -12,7 +12,7 @@ from services.cli.terminal.exits import not_found
 from services.cli.terminal.output import Output
 from services.cli.terminal.text import age, count
 from services.store import Store
-from services.store.catalogue import Group, Seen, groups
+from services.store.catalogue import Group, NodeState, groups
 
 COLUMNS = ("node", "predecessor", "successor", "leader", "members#", "last break", "written")
 GROUPS = click.IntRange(1, 0xFFFF)
@@ -55,7 +55,7 @@ def _show(output: Output, group: Group) -> None:
     )
     for seen in group.nodes:
         if seen.is_away:
-            output.line(f"{seen.name} takes no part: {seen.told['away']}")
+            output.line(f"{seen.name} takes no part: {seen.state['away']}")
 
 
 def _line(group: Group) -> str:
@@ -73,9 +73,9 @@ def _shape(group: Group) -> str:
     return "not one ring" if any(each.is_closed for each in group.chains) else "no ring"
 
 
-def _rows(nodes: Iterable[Seen]) -> Iterator[tuple[str, ...]]:
+def _rows(nodes: Iterable[NodeState]) -> Iterator[tuple[str, ...]]:
     for seen in nodes:
-        told = seen.told
+        told = seen.state
         yield (
             seen.name,
             _link(told.get("predecessor"), seen),
@@ -97,19 +97,19 @@ def _leader(told: dict[str, Any]) -> str:
     return "none" if leader == told.get("name") else f"none, was {leader}"
 
 
-def _link(link: dict[str, Any] | None, seen: Seen) -> str:
+def _link(link: dict[str, Any] | None, seen: NodeState) -> str:
     """Who it is, or where he comes from, and for how long."""
     if link is None:
         return "none"
     return f"{link['name'] or link['address']}, {_since(link['since_s'], seen)}"
 
 
-def _last_break(last: dict[str, Any] | None, seen: Seen) -> str:
+def _last_break(last: dict[str, Any] | None, seen: NodeState) -> str:
     if last is None:
         return "none"
     return f"{last['side']}, {_since(last['ago_s'], seen)} ago: {last['why']}"
 
 
-def _since(age_s: float, seen: Seen) -> str:
+def _since(age_s: float, seen: NodeState) -> str:
     """An age as it is now."""
     return age(round(age_s * 1000) + seen.written_ms)

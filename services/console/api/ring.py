@@ -6,7 +6,7 @@ from typing import Any
 
 from services.console.contract.moments import moment
 from services.console.core.route import Answer, Call
-from services.store.catalogue import Group, Seen, groups
+from services.store.catalogue import Group, NodeState, groups
 
 
 async def show(call: Call) -> Answer:
@@ -25,9 +25,9 @@ def _group(group: Group) -> dict[str, Any]:
     }
 
 
-def _node(seen: Seen) -> dict[str, Any]:
+def _node(seen: NodeState) -> dict[str, Any]:
     return {
-        **camel(seen.told),
+        **camel(seen.state),
         "name": seen.name,
         "isLeader": seen.is_leader,
         "isSilent": seen.is_silent,

@@ -1,6 +1,6 @@
-"""Which queues, peers, ring nodes and administrative jobs there are, and what their counters say.
+"""Read and change the catalogue of queues, peers, ring nodes and administrative jobs, and read their counters.
 
-It takes and puts no messages: that is for `pipeline`.
+Messages are put and taken by `pipeline`.
 """
 
 from services.store.catalogue.audit import MOST_OCTETS, AuditEntry, AuditFilter, AuditLine, AuditLog, is_place
@@ -13,13 +13,13 @@ from services.store.catalogue.reading import (
     LAST_NUMBER,
     DeadStream,
     Page,
-    Reading,
+    StreamReader,
     StreamState,
     next_id,
-    parse_id,
 )
 from services.store.catalogue.registry import EVERYTHING, claim_taken
-from services.store.catalogue.ring_groups import Group, Seen, groups
+from services.store.catalogue.ring_groups import Group, NodeState, groups
+from services.store.model.dead_letter import parse_id
 
 __all__ = [
     "BEGINNING",
@@ -35,11 +35,11 @@ __all__ = [
     "DeadStream",
     "Group",
     "JobBoard",
+    "NodeState",
     "Page",
     "Posted",
     "QueueListCache",
-    "Reading",
-    "Seen",
+    "StreamReader",
     "StreamState",
     "claim_taken",
     "groups",

@@ -1,4 +1,4 @@
-"""The queues as a process knows them: found by name or number, declared, deleted, and the news of their changes."""
+"""Find queues by name or number, declare and delete them, and notify watchers of changes."""
 
 from __future__ import annotations
 
@@ -22,63 +22,63 @@ from services.store.model.errors import (
     QueueUnknown,
     QueueUnreadable,
     domain_lost,
+    unknown_after_commit,
 )
 from services.store.model.internal import RESERVED, is_internal
 from services.store.model.queue_document import parse_leniently
 from services.store.model.queues import Listed, Queue, released
 from services.store.model.spec import QueueSpec
-from services.store.model.unknown_after_commit import unknown_after_commit
 from services.store.pipeline.domains import Domains
 from services.store.pipeline.outcomes import tell
 
 
 class Catalogue:
-    """The queues of one store by their names. `numbers`: by those of protocols that number them."""
+    """The queues of one store by name; `numbers` has them by the numbers of protocols."""
 
     def __init__(
         self, registry: Registry, domains: Domains, setup: DomainSetup, promises: KeptPromises, peers: Peers
     ) -> None:
-        """peers: told of their changes, too."""
+        """peers: notified of changes of peers, which use the same channel."""
         self.numbers = Numbers(self._numbered, registry.all_numbers)
         self._registry = registry
         self._domains = domains
         self._setup = setup
         self._promises = promises
         self._peers = peers
-        self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
-        # one for each life of a queue, by its id: whoever still has it follows the document, `access` before all
+        self._known: dict[str, Queue] = {}  # the latest handle of each name in use
+        # by queue id: handles in use are updated when the document changes, above all its `access`
         self._handles: WeakValueDictionary[str, Queue] = WeakValueDictionary()
         self._sharing = Sharing(self._find)
         self._watchers: list[Watcher] = []
 
     def forget_all(self) -> None:
-        """There is other data: everything is looked for again."""
+        """Forget all queues, as the store has another dataset."""
         self._known.clear()
         self.numbers.changed()
 
     async def close(self) -> None:
-        """Whoever still waits for a queue is told that nobody looks for it any more."""
+        """Fail all lookups in progress with StoreUnavailable."""
         await self._sharing.close()
         await self.numbers.close()
 
     def known(self) -> list[Queue]:
-        """All that anybody here has a handle of."""
+        """Return all queues with handles in use."""
         return [*self._handles.values()]
 
     def held(self, name: str) -> Queue | None:
-        """The queue, if it is known without asking the store: as it was when last heard of."""
+        """Return the queue from the cache, or None."""
         return self._known.get(name)
 
     def forget(self, name: str) -> None:
-        """The next who asks for it looks again."""
+        """Remove a queue from the cache."""
         self._known.pop(name, None)
 
     async def find(self, name: str) -> Queue:
-        """The queue of this name, as it is now. Raises QueueUnknown, DatasetLost, StoreUnavailable."""
+        """Return the current queue of this name. Raises QueueUnknown, DatasetLost, StoreUnavailable."""
         return await self._sharing.ask(name)
 
     async def find_leniently(self, name: str) -> tuple[Queue, str]:
-        """Also one whose spec cannot be read, and why not: to look at it, replace it, delete it. Raises as `find`."""
+        """Return the queue, and why its spec cannot be read, or ''. Raises the errors of `find`."""
         try:
             return await self.find(name), ""
         except QueueUnreadable:
@@ -99,7 +99,7 @@ class Catalogue:
             return held
         found = await self._domains.get(queue.domain).link.call("HGET", queue.keys[1], "id")
         if found is None:
-            await self._ask_for_loss(queue.domain)
+            await self._check_loss(queue.domain)
             raise QueueUnknown(f"queue {name!r} is being deleted")
         handle = self._handles.setdefault(queue.qid, queue)
         if handle is not queue:
@@ -108,13 +108,13 @@ class Catalogue:
         self._known[name] = handle
         return handle
 
-    async def _ask_for_loss(self, domain: str) -> None:
-        """Raises DatasetLost for a domain that was ready and is empty now: its queues are not gone for good."""
+    async def _check_loss(self, domain: str) -> None:
+        """Raise DatasetLost if the domain was ready and is empty now, as its queues may be restored."""
         if await self._domains.get(domain).epoch() == "" and domain in await self._registry.domains():
             raise domain_lost(domain)
 
     async def numbered(self, protocol: str, number: int) -> Queue:
-        """The queue that this protocol knows by this number, as it is now. Raises QueueUnknown."""
+        """Return the current queue with this number in a protocol. Raises QueueUnknown."""
         return await self.numbers.ask(protocol, number)
 
     async def _numbered(self, number: str) -> Queue:
@@ -124,10 +124,10 @@ class Catalogue:
         return await self.find(name)
 
     async def remotes(self) -> list[Queue]:
-        """The queues that lead to other systems."""
+        """Return the queues that lead to other systems."""
         found = []
         for name in await self._registry.remotes():
-            # deleted meanwhile; others are not held up
+            # skips queues that were deleted meanwhile
             with contextlib.suppress(QueueUnknown, QueueUnreadable, DatasetLost):
                 queue = await self.find(name)
                 if queue.spec.remote is not None:
@@ -135,24 +135,25 @@ class Catalogue:
         return found
 
     async def leading_to(self, protocol: str, number: int) -> list[Queue]:
-        """Of them, those that lead to this number of that protocol."""
-        found = []
-        for queue in await self.remotes():
-            remote = queue.spec.remote
-            if remote is not None and (remote.protocol, remote.number) == (protocol, number):
-                found.append(queue)
-        return found
+        """Return the queues that lead to this number in a protocol."""
+        found = [(queue, queue.spec.remote) for queue in await self.remotes()]
+        return [
+            queue
+            for queue, remote in found
+            if remote is not None and (remote.protocol, remote.number) == (protocol, number)
+        ]
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Tells of each queue whose document changes, comes or goes: its name, or EVERYTHING if that is not known.
+        """Call `watcher` with the name of each queue that is created, changed or deleted, or EVERYTHING if unknown.
 
-        Only where this process looks after the store; handles have followed by then. Answers what ends it.
+        Works only in processes that take part in upkeep; handles are up to date by then. Returns a function that
+        removes the watcher.
         """
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
     def changed(self, name: str) -> None:
-        """Tells whoever watches."""
+        """Notify the watchers of a change."""
         if name.startswith(NOTICE):
             self._peers.changed(name.removeprefix(NOTICE))
             return
@@ -171,9 +172,9 @@ class Catalogue:
         seen: bytes = b"",
         internal: bool = False,
     ) -> tuple[Queue, bool]:
-        """The queue, and whether it is new. replace=True changes an existing one to this document.
+        """Create a queue, or with `replace` change it; return the queue and whether it is new.
 
-        seen: only if what there is, is still this `Registry.document`. internal: it is one of Penstock's own. Raises
+        seen: the expected current `Registry.document`. internal: allow the name of an internal queue. Raises
         QueueExists (without replace), QueueChanged (with seen), NameReserved (without internal), DomainMismatch,
         AckLevelRefused, NumberTaken, StoreUnavailable, OutcomeUnknown.
         """
@@ -193,52 +194,52 @@ class Catalogue:
             raise QueueExists(f"a queue {name!r} exists already")
         self.numbers.changed()
         with unknown_after_commit():
-            await self._registry.tell(name)
+            await self._registry.publish_change(name)
         return queue, bool(made)
 
     async def _level_of(self, name: str) -> str:
-        """The ack level of the queue, '' if there is none."""
+        """Return the ack level of the queue, '' if there is no queue."""
         try:
             return (await self.find_leniently(name))[0].spec.ack_level
         except QueueUnknown:
             return ""
 
     async def settled(self, spec: QueueSpec, there: Queue | None) -> QueueSpec:
-        """The spec as `declare` would keep it now, in place of the queue that is there."""
+        """Return the spec as `declare` would store it now, replacing the existing queue."""
         return (await self._promises.lately()).settled(
             spec, there.spec.ack_level if there is not None else ""
         )
 
     async def _make(self, queue: Queue, maker: str, fresh: bool) -> Any:
-        """fresh: its domain is new."""
+        """Create the queue in its domain; return b"GONE" if its deletion is in progress. fresh: the domain is new."""
         domain = self._domains.get(queue.domain)
         if fresh:
             await self._setup.set_up(domain)
-        # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
+        # The process that claimed the name may have died before this step, so it is repeated.
         made = await domain.declare(queue, maker)
-        if made == b"GONE":  # whoever deletes it has not freed the name yet
+        if made == b"GONE":  # the deletion has not freed the name yet
             await self._registry.forget(queue)
         return made
 
     async def release(self, one: Listed) -> bool:
-        """Its owner looks after it no more: whoever declares it has it. False: it is another one's by now, or gone.
+        """Release the queue from its owner, so that the next declaration takes it over.
 
-        Raises StoreUnavailable, OutcomeUnknown.
+        Returns False if it has another owner by now or is deleted. Raises StoreUnavailable, OutcomeUnknown.
         """
         if not await self._registry.hand_over(one, released(one.owner)):
             return False
         with unknown_after_commit():
-            await self._registry.tell(one.name)
+            await self._registry.publish_change(one.name)
         return True
 
     async def declared(self, queue: Queue) -> int:
-        """How often its document was put in force: for `delete`, to see whether one was since."""
+        """Return how often the queue was declared, for the same argument of `delete`."""
         return await self._domains.get(queue.domain).declared(queue)
 
     async def delete(self, queue: Queue, *, if_empty: bool = False, declared: int | None = None) -> int:
-        """Removes queue, messages and dead letters; answers how many messages went.
+        """Delete the queue with its messages and dead letters; return how many messages were deleted.
 
-        declared: only if it was `declared` no more often. Raises QueueNotEmpty, QueueChanged (with declared),
+        declared: the expected number of declarations. Raises QueueNotEmpty, QueueChanged (with declared),
         NameReserved (for the queue of a ring node that runs), StoreUnavailable, OutcomeUnknown.
         """
         domain = self._domains.get(queue.domain)
@@ -250,5 +251,5 @@ class Catalogue:
             await self._registry.forget(queue)
             self._known.pop(queue.name, None)
             self.numbers.changed()
-            await self._registry.tell(queue.name)
+            await self._registry.publish_change(queue.name)
         return int(messages)

@@ -1,4 +1,4 @@
-"""Setting domains up: a new one takes the registry's dataset."""
+"""Set up domains: a new domain gets the registry's dataset."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from services.store.pipeline.domains import Domains
 
 
 class DomainSetup:
-    """Sets up domains of one store."""
+    """Setup of the domains of one store."""
 
     def __init__(self, registry: Registry, domains: Domains) -> None:
         self._registry = registry
         self._domains = domains
 
     async def prepare(self, name: str) -> None:
-        """Set up a domain that has not been used yet. Raises NotInitialised, DatasetLost, StoreUnavailable."""
+        """Set up a domain unless that was done before. Raises NotInitialised, DatasetLost, StoreUnavailable."""
         if await self._registry.claim_domain(name):
             await self.set_up(self._domains.get(name))
 
     async def set_up(self, domain: Domain) -> None:
-        """Give the domain the registry's dataset. Raises DatasetLost where it was ready and is empty now."""
+        """Give the domain the registry's dataset. Raises DatasetLost if it has another dataset."""
         epoch = await self._registry.epoch()
         if await domain.epoch() == "":
             found = await begin_dataset(domain.link, domain.keys.epoch, epoch)

@@ -1,4 +1,4 @@
-"""The board on which consoles write what their jobs are at, so that each of them can tell of all (docs/store.md)."""
+"""Store the progress of console jobs, so that each console can show the jobs of all (docs/store.md)."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from services.store.catalogue.registry import Registry
 
 log = logging.getLogger(__name__)
 
-KEEP_MS = 24 * 3600 * 1000  # what nobody has written anew for so long is forgotten
-END = "end "  # how a wish begins that a job should end; its id follows
+KEEP_MS = 24 * 3600 * 1000  # entries expire this long after the last write
+END = "end "  # prefix of a request to end a job; its id follows
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What was written of a job."""
+    """The stored state of a job."""
 
     id: str
-    written_ms: int  # when, by the store's clock
+    written_ms: int  # time of the write, by the store's clock
     document: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Posts:
-    """All that stands there."""
+    """The states of all jobs."""
 
     now_ms: int
     jobs: list[Posted]
 
 
 class JobBoard:
-    """Every method raises StoreUnavailable."""
+    """The states of all consoles' jobs. Every method raises StoreUnavailable."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     async def put(self, identifier: str, document: dict[str, Any]) -> None:
-        """Writes, or writes anew. Raises OutcomeUnknown."""
+        """Store the state of a job. Raises OutcomeUnknown."""
         await self._write(identifier, json.dumps(document, separators=(",", ":")))
 
     async def ask_end(self, identifier: str) -> None:
-        """Whoever runs it sees that within a second or two. Raises OutcomeUnknown."""
+        """Request the end of a job, which its console notices within two seconds. Raises OutcomeUnknown."""
         await self._write(END + identifier, "{}")
 
     async def is_to_end(self, identifier: str) -> bool:
-        """Whether somebody wants that."""
+        """Return whether the end of the job was requested."""
         return bool(await self._registry.link.call("HEXISTS", self._registry.keys.jobs, END + identifier))
 
     async def _write(self, member: str, text: str) -> None:
         await self._registry.link.function("process", [self._registry.keys.jobs], member, text, KEEP_MS)
 
     async def read(self) -> Posts:
-        """What cannot be read is of another version, and left out."""
+        """Read all states; unreadable ones, of other versions, are omitted."""
         now_ms = await self._registry.link.now_ms()
         found = await self._registry.link.call("HGETALL", self._registry.keys.jobs)
         posted = [
@@ -66,7 +66,7 @@ class JobBoard:
         return Posts(now_ms, [one for one in posted if one is not None])
 
     async def remove(self, identifiers: Iterable[str]) -> None:
-        """With the wishes that they should end."""
+        """Remove the states of jobs, and requests to end them."""
         members = [member for each in identifiers for member in (each, END + each)]
         if members:
             await self._registry.link.call("HDEL", self._registry.keys.jobs, *members)

@@ -1,4 +1,4 @@
-"""What the store was found to be able to promise: written down at its set-up, looked up for each queue."""
+"""Cache the durability guarantees of the store, which its setup probes and records."""
 
 from __future__ import annotations
 
@@ -15,23 +15,20 @@ from services.store.redis.connect import Connector
 from services.store.redis.link import explain
 from services.store.redis.probe import Promises, connected_replicas, probe
 
-FRESH_S = 1.0  # a queue is opened by promises that are no older
+FRESH_S = 1.0  # maximum age of the guarantees that a queue is opened with
 
 
 class KeptPromises:
-    """Of one store."""
+    """The recorded guarantees of one store."""
 
     def __init__(self, connector: Connector, registry: Registry) -> None:
         self._connector = connector
         self._registry = registry
-        self._found: Promises | None = None  # at
+        self._found: Promises | None = None
         self._found_at = 0.0
 
     async def now(self) -> Promises:
-        """Return what was written down, with the replicas that the store has now, as they come and go.
-
-        Raises NotInitialised before the store was set up.
-        """
+        """Return the recorded guarantees, with the current number of replicas. Raises NotInitialised."""
         promises = await self._written_down()
         if not promises.fails_over:
             return promises
@@ -40,27 +37,27 @@ class KeptPromises:
         return replace(promises, replicas=live, usual_replicas=promises.replicas)
 
     async def lately(self) -> Promises:
-        """Return the same, a second old at most."""
+        """Return the guarantees from the cache, at most a second old. Raises NotInitialised."""
         now = time.monotonic()
         if self._found is None or now - self._found_at > FRESH_S:
             self._found, self._found_at = await self.now(), now
         return self._found
 
-    def look_again(self) -> None:
-        """Look again the next time: what the store can promise may have changed."""
+    def invalidate(self) -> None:
+        """Invalidate the cache, as the guarantees may have changed."""
         self._found = None
 
     async def probe(self) -> Promises:
-        """Ask the store's servers. Needs an administrator's rights."""
+        """Probe the store's servers. Needs an administrator's rights."""
         try:
             return await probe(self._connector)
         except (RedisError, OSError, TimeoutError) as error:
             raise explain(error) from error
 
     async def raise_levels(self) -> bool:
-        """Write down ack levels that the store keeps by now and did not when it was set up; return if there are any.
+        """Record ack levels that the store can guarantee now and could not at setup; return whether there are any.
 
-        No level is taken back, as a replica may be away for a moment. Needs an administrator's rights.
+        Levels are never removed, as a replica may be away for a moment. Needs an administrator's rights.
         """
         believed, found = await self._written_down(), await self.probe()
         has_more = set(believed.levels()) < set(found.levels())
@@ -69,13 +66,13 @@ class KeptPromises:
         return has_more
 
     async def write_down(self, promises: Promises) -> None:
-        """Keep what was found. Replicas that were there once are counted on: they may be away for a moment."""
+        """Record guarantees. The number of replicas is never reduced, as a replica may be away for a moment."""
         if promises.fails_over:
             with suppress(NotInitialised):
                 before = (await self._written_down()).replicas
                 promises = replace(promises, replicas=max(before, promises.replicas))
         await self._registry.link.call("SET", self._registry.keys.promises, json.dumps(promises.to_json()))
-        self.look_again()
+        self.invalidate()
 
     async def _written_down(self) -> Promises:
         found = await self._registry.link.call("GET", self._registry.keys.promises)

@@ -1,4 +1,4 @@
-"""All queues together: which there are, and what is in them."""
+"""List the queues of a store, and read their statistics."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from services.store.pipeline.domains import Domains
 
 log = logging.getLogger(__name__)
 
-Unread = Callable[[str, str], None]  # is told a queue's name, and why its document cannot be read
+Unread = Callable[[str, str], None]  # called with a queue's name, and why its document cannot be read
 
 
 class Listing:
-    """The queues of one store."""
+    """The list of one store's queues."""
 
     def __init__(self, registry: Registry, domains: Domains) -> None:
         self._registry = registry
@@ -29,10 +29,9 @@ class Listing:
         self._bulk_stats = BulkStats(lambda domain: domains.get(domain).link)
 
     async def queues(self, beginning: str = "", unreadable: Unread | None = None) -> AsyncIterator[Queue]:
-        """Those whose names begin so; what is declared or deleted meanwhile may be among them or not.
+        """Yield the queues whose names begin with `beginning`; concurrent changes may or may not be included.
 
-        One that cannot be read hides no other: `unreadable` is told its name and why; without, the log. Raises
-        NotInitialised, StoreUnavailable.
+        Unreadable queues are passed to `unreadable`, or logged. Raises NotInitialised, StoreUnavailable.
         """
         async for name, document in self._registry.documents(beginning):
             try:
@@ -41,24 +40,24 @@ class Listing:
                 (unreadable or self.complain)(name, str(error))
 
     def complain(self, name: str, why: str) -> None:
-        """Of a queue that is left out, once in each process and state of its document."""
+        """Log that an unreadable queue is skipped, once for each state of its document."""
         if self._complaints.get(name) != why:
             self._complaints[name] = why
-            log.warning("left out: %s", why, extra={"action": "queue_unreadable", "queue": name})
+            log.warning("queue skipped: %s", why, extra={"action": "queue_unreadable", "queue": name})
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
-        """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown, StoreFault."""
+        """Return exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown, StoreFault."""
         reply = await self._domains.get(queue.domain).link.function("stats", list(queue.keys))
         if reply == b"GONE":
             raise QueueUnknown(f"there is no queue {queue.name!r}")
         try:
             return figures(reply)
-        except ValueError as error:  # its counters are no numbers
+        except ValueError as error:  # a counter is not a number
             raise StoreFault(f"queue {queue.name!r} is damaged in the store: {error}") from error
 
     async def stats_of(self, queues: Iterable[Queue]) -> BulkStatsResult:
-        """Return the same of many queues, in few calls, without those that are gone meanwhile.
+        """Return the statistics of many queues in few calls, without queues that were deleted meanwhile.
 
-        A damaged queue hides no other, nor does a domain that cannot be asked: these are in `unread`.
+        Damaged queues and those of unreachable domains are in the result's errors.
         """
         return await self._bulk_stats.read(queues)

@@ -1,4 +1,4 @@
-"""All queues of a store, for whoever looks at all of them again and again: only what changed is read anew."""
+"""Cache the list of all queues for periodic polls, so that only changed documents are parsed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from services.store.model.queues import Queue
 
 
 class QueueListCache:
-    """Not to be looked at by two at once."""
+    """A cached list of all queues. Concurrent refreshes are not supported."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._read: dict[str, tuple[bytes, Queue, str]] = {}
-        self.unreadable: dict[str, str] = {}  # name -> why, as of the last look
+        self.unreadable: dict[str, str] = {}  # by name: why, as of the last refresh
 
     async def refresh(self) -> list[Queue]:
-        """Those that there are now, by name, also those whose specs cannot be read.
+        """Return the current queues by name, including those with unreadable specs.
 
         Raises NotInitialised, StoreUnavailable.
         """

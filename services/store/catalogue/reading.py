@@ -1,6 +1,6 @@
-"""Streams of a store read from their beginning to an end that was fixed before, by somebody who has no loop of his own.
+"""Read streams of a store from the beginning to a fixed end, over a blocking connection.
 
-Nothing is written, acknowledged or trimmed, and no consumer group is used: whoever reads again reads the same.
+StreamReader changes nothing: no consumer group is used, and nothing is acknowledged or trimmed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Self
 from redis.exceptions import ResponseError
 
 from services.store.catalogue.registry import READY
+from services.store.model.dead_letter import parse_id
 from services.store.model.errors import NotInitialised
 from services.store.model.keys import QUEUE_KEYS, DomainKeys, RegistryKeys
 from services.store.model.names import decode_name
@@ -21,12 +22,12 @@ from services.store.redis.link import explain
 
 PAGE_OCTETS = (
     1 << 20
-)  # what a page should have at most, as nobody else is served meanwhile; one entry may have more
-REPLY_MOST = 64 << 20  # a page of more is given up, and asked for again with fewer entries
-FIRST_ROWS = 128  # of a first page, of which nothing is known yet
-GROWTH = 8  # a page has at most so many times the entries of the one before
-COUNTED = 1000  # entries asked for at a time where only their number is wanted
-SAMPLED = 16  # of a page every so many are measured
+)  # target size of a page, as the server serves no one else meanwhile; one entry may be larger
+REPLY_MOST = 64 << 20  # a larger page is abandoned and requested with fewer entries
+FIRST_ROWS = 128  # of the first page, before sizes are known
+GROWTH = 8  # maximum growth of a page over the previous one, in entries
+COUNTED = 1000  # entries requested at a time to count them
+SAMPLED = 16  # one entry in this many is measured
 BEGINNING = "0-0"
 LAST_NUMBER = (1 << 64) - 1
 DEAD = QUEUE_KEYS.index("d")
@@ -36,32 +37,32 @@ Entry = list[Any]  # [id, [name, value, name, value, ...]], octets
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """What a server tells of a stream. An id is '<ms>-<number>'."""
+    """The state of a stream. An id is '<ms>-<number>'."""
 
     length: int
-    first: str  # id of the oldest entry that is there; '' if none is
-    last: str  # the highest id that was ever given out
-    added: int  # entries since it was made
+    first: str  # id of the oldest entry; '' if the stream is empty
+    last: str  # the highest id ever assigned
+    added: int  # entries since its creation
 
     @property
     def head(self) -> tuple[int, int]:
-        """What is before this is not there any more; as ids sort."""
+        """The parsed id before which entries have been removed."""
         return parse_id(self.first) if self.first else next_id(parse_id(self.last))
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Entries that follow each other, and how the stream stood right behind that."""
+    """Consecutive entries, and the state of the stream after them."""
 
     entries: list[Entry]
-    behind: str  # what was asked for begins behind this id
-    state: StreamState | None = None  # None: there was no stream, or nobody asked
-    octets: int = 0  # that came for it; some that came with the page before are that one's
+    behind: str  # the page begins after this id
+    state: StreamState | None = None  # None: no stream, or not requested
+    octets: int = 0  # received for this page, apart from those that arrived with the previous one
 
 
 @dataclass(frozen=True, slots=True)
 class DeadStream:
-    """Where a queue keeps its dead letters."""
+    """The stream of a queue's dead letters."""
 
     domain: str
     queue: str
@@ -69,28 +70,21 @@ class DeadStream:
     key: str
 
 
-def parse_id(text: str) -> tuple[int, int]:
-    """As it sorts."""
-    first, _, second = text.partition("-")
-    return int(first), int(second)
-
-
 def next_id(identifier: tuple[int, int]) -> tuple[int, int]:
-    """No other id is between them."""
+    """Return the id that immediately follows."""
     ms, number = identifier
     return (ms, number + 1) if number < LAST_NUMBER else (ms + 1, 0)
 
 
-class Reading:
-    """Questions about streams, and their entries; used as a context manager.
+class StreamReader:
+    """A reader of streams, used as a context manager.
 
-    reply_timeout_s: of each question; patience_s: how long a store that cannot be reached is tried again. Raises
-    StoreUnavailable after that, from every method, and at once where the login or a right is wrong; NotInitialised for
-    a store that nobody has set up.
+    reply_timeout_s: of each request; patience_s: how long to retry an unreachable store. Every method raises
+    StoreUnavailable after that, and at once for a wrong login or missing right; NotInitialised before setup.
     """
 
     def __init__(self, url: str, *, reply_timeout_s: float = 30.0, patience_s: float = 30.0) -> None:
-        """Raises ValueError for a URL that is none."""
+        """Raise ValueError for an invalid URL."""
         self._line = Line(url, reply_timeout_s, patience_s)
 
     def __enter__(self) -> Self:
@@ -100,17 +94,18 @@ class Reading:
         self.close()
 
     def close(self) -> None:
+        """Close the connections to the store."""
         self._line.close()
 
-    # what there is
+    # the catalogue
 
     def now_ms(self) -> int:
-        """The store's clock, ms since 1970."""
+        """Return the store's time, ms since 1970."""
         seconds, micros = self._one(RegistryKeys().epoch, "TIME")
         return int(seconds) * 1000 + int(micros) // 1000
 
     def epoch(self) -> str:
-        """'<dataset>.<generation>' of the catalogue."""
+        """Return the catalogue's epoch, '<dataset>.<generation>'."""
         keys = RegistryKeys()
         found = self._one(keys.epoch, "GET", keys.epoch)
         if found is None:
@@ -118,17 +113,16 @@ class Reading:
         return str(found.decode())
 
     def domains(self) -> list[str]:
-        """Those that are set up, in order."""
+        """Return the names of the domains that are set up, sorted."""
         self.epoch()
         keys = RegistryKeys()
         found = self._one(keys.epoch, "HGETALL", keys.domains)
         return sorted(found[i].decode() for i in range(0, len(found), 2) if found[i + 1] == READY)
 
     def dead_streams(self) -> tuple[list[DeadStream], list[str]]:
-        """One for each queue of the catalogue, by name, whether anything died there or not; and queues that have none.
+        """Return the dead letter streams of all queues by name, and the queues whose documents do not locate them.
 
-        Of a queue's document only the place counts: one that is of no use to edges has dead letters all the same. The
-        others are those whose documents do not say it.
+        Queues with unreadable specs are included, as only id and domain of the document are needed.
         """
         self.epoch()
         keys, cursor, documents = RegistryKeys(), b"0", dict[bytes, bytes]()
@@ -143,7 +137,7 @@ class Reading:
         return sorted(streams, key=lambda each: (each.domain, each.queue)), spoilt
 
     def state(self, key: str) -> StreamState | None:
-        """None where there is no such stream. Raises ValueError for a key that is none."""
+        """Return the state of a stream, None if it does not exist. Raises ValueError for a key of another type."""
         try:
             (found,) = self._line.ask(key, ("XINFO", "STREAM", key))
         except ResponseError as error:
@@ -151,34 +145,34 @@ class Reading:
                 return None
             if "WRONGTYPE" not in str(error):
                 raise explain(error) from error
-            raise ValueError(f"{key} is no stream") from error
+            raise ValueError(f"{key} is not a stream") from error
         return _state(found)
 
     def first_from(self, key: str, start: str) -> str:
-        """The id of the first entry at or behind `start`, '' if none is."""
+        """Return the id of the first entry at or after `start`, '' if there is none."""
         return next(iter(self.ids_from(key, start, 1)), "")
 
     def ids_from(self, key: str, start: str, number: int) -> list[str]:
-        """Of the first entries at or behind `start`; their values come, too, so a few at a time."""
+        """Return ids of the first entries at or after `start`; the reply has their values, so keep `number` small."""
         return [entry[0].decode() for entry in self._one(key, "XRANGE", key, start, "+", "COUNT", number)]
 
     def ids_before(self, key: str, end: str, number: int) -> list[str]:
-        """Of the last entries up to `end`, the last one first."""
+        """Return ids of the last entries up to `end`, newest first."""
         return [entry[0].decode() for entry in self._one(key, "XREVRANGE", key, end, "-", "COUNT", number)]
 
     # entries
 
     def pages(self, key: str, start: str, end: str, rows: int, *, is_watched: bool = False) -> Iterator[Page]:
-        """All entries behind `start` up to `end`, at most `rows` at a time; fewer where they are large.
+        """Yield pages of at most `rows` entries after `start` up to `end`; large entries make smaller pages.
 
-        While a page is looked at the next one is on its way. A connection that breaks is made anew, at whichever
-        server has the key then, and the reading goes on behind the last page. is_watched: pages have a state.
+        The next page is requested before a page is yielded. After a connection error, reading continues after the last
+        page, at the server that has the key then. is_watched: pages have a state.
         """
         count = min(rows, FIRST_ROWS)
         while parse_id(start) < parse_id(end):
-            asked = self._page_commands(key, start, end, count, is_watched)
+            commands = self._page_commands(key, start, end, count, is_watched)
             try:
-                entries, *states = self._replies(key, asked, NO_BOUND if count == 1 else REPLY_MOST)
+                entries, *states = self._replies(key, commands, NO_BOUND if count == 1 else REPLY_MOST)
             except Broken:
                 count = max(1, count // GROWTH)
                 continue
@@ -193,7 +187,7 @@ class Reading:
                 return
 
     def nth_behind(self, key: str, start: str, end: str, number: int) -> tuple[int, str]:
-        """How many entries there are behind `start` up to `end`, at most `number`, and the id of the last of them."""
+        """Count entries after `start` up to `end`, at most `number`; return the count and the id of the last one."""
         found, last = 0, start
         for page in self.pages(key, start, end, min(number, COUNTED)):
             entries = page.entries[: number - found]
@@ -216,38 +210,38 @@ class Reading:
             raise explain(error) from error
 
     def _one(self, key: str, *command: Any) -> Any:
-        """The reply to one command. Raises StoreError."""
+        """Return the reply to one command. Raises StoreError."""
         (reply,) = self._replies(key, [command], NO_BOUND)
         return reply
 
 
 def _dead_stream(name: bytes, document: bytes) -> DeadStream | None:
-    """None: the document is none."""
+    """Return the queue's dead letter stream, or None for an unreadable document."""
     try:
-        told = json.loads(document)
-        domain, qid = str(told["domain"]), str(told["qid"])
+        read = json.loads(document)
+        domain, qid = str(read["domain"]), str(read["qid"])
     except (ValueError, TypeError, KeyError):
         return None
     return DeadStream(domain, decode_name(name), qid, DomainKeys(domain).queue(qid)[DEAD])
 
 
-def _state_of(told: list[Any]) -> StreamState | None:
-    return _state(told[0]) if told and not isinstance(told[0], Exception) else None
+def _state_of(replies: list[Any]) -> StreamState | None:
+    return _state(replies[0]) if replies and not isinstance(replies[0], Exception) else None
 
 
 def _state(found: list[Any]) -> StreamState:
-    told = {found[i].decode(): found[i + 1] for i in range(0, len(found), 2)}
-    first = told["first-entry"]
+    info = dict(zip(found[::2], found[1::2], strict=True))
+    first = info[b"first-entry"]
     return StreamState(
-        length=int(told["length"]),
+        length=int(info[b"length"]),
         first=first[0].decode() if first else "",
-        last=told["last-generated-id"].decode(),
-        added=int(told["entries-added"]),
+        last=info[b"last-generated-id"].decode(),
+        added=int(info[b"entries-added"]),
     )
 
 
 def _next_count(page: list[Entry], rows: int) -> int:
-    """So many as PAGE_OCTETS have room for, by what the last page had, and not many more than that."""
-    some = page[::SAMPLED]  # to look at all of them would cost a tenth of reading them
+    """Return the entries that PAGE_OCTETS has room for, estimated from the last page, with limited growth."""
+    some = page[::SAMPLED]  # measuring all entries would cost a tenth of reading them
     octets = sum(sum(map(len, fields)) for _, fields in some)
     return max(1, min(rows, GROWTH * len(page), PAGE_OCTETS * len(some) // max(1, octets)))

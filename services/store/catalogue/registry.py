@@ -1,5 +1,8 @@
-"""The catalogue: which queues and domains there are. Creating is two idempotent steps, so any process may finish
-what another one began: the name is claimed with a queue id, then the queue's limits are written in its domain."""
+"""Store the catalogue of queues and domains.
+
+Creating a queue has two idempotent steps, so that any process can finish what another one began: claim the name with a
+queue id, then write the queue's limits in its domain.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,11 @@ from services.store.redis.link import Link, explain
 READY = b"ready"
 MAX_ID = 0xFFFF_FFFF
 MAX_LISTED = 100_000  # claims that a process keeps in memory
-EVERYTHING = ""  # no queue's name: a notice that everything may have changed
+EVERYTHING = ""  # a notice that any queue may have changed
 
 
 def claim_taken(claim: str, by: str) -> str:
-    """Why nobody else may have 'rqp-mca 7', 'ring-inbox 7', 'to rqp-mca 7 at west'. claim: as the other has it."""
+    """Return why a claim of another queue ('rqp-mca 7', 'ring-inbox 7', 'to rqp-mca 7 at west') is refused."""
     kind, _, value = claim.partition(" ")
     if kind in (INBOX, OUTBOX):
         box = kind.removeprefix("ring-")
@@ -48,23 +51,24 @@ def claim_taken(claim: str, by: str) -> str:
     what, peer = split_claim(claim)
     if not peer:
         return (
-            f"{what} is the number of queue {by!r}, and each number belongs to one: take another, or free it by "
+            f"{what} is the number of queue {by!r}: choose another number, or free it with "
             f"`penstock queue delete {by}`"
         )
     where = "every peer" if peer == "*" else f"peer {peer}"
     return (
-        f"queue {by!r} leads {what} at {where} already, and two would keep each other out: put everything into that "
-        "one; a message may say for itself whether it is reliable, by its attribute 'certain' or `penstock rqp send "
-        "--reliable` and `--unreliable`"
+        f"queue {by!r} already leads {what} at {where}, and two senders would block each other: put all messages into "
+        "it; the attribute 'certain', or `penstock rqp send --reliable` and `--unreliable`, sets the reliability of a "
+        "message"
     )
 
 
 def new_dataset() -> str:
+    """Return the epoch of a new dataset, in its first generation."""
     return f"{secrets.token_hex(6)}.1"
 
 
 async def begin_dataset(link: Link, key: str, epoch: str) -> str:
-    """Begins a dataset where there is none; answers the epoch that is there now, whoever was first."""
+    """Begin a dataset unless there is one; return the current epoch."""
     try:
         found = await link.function("set_epoch", [key], "", epoch, attempts=1)
     except DatasetLost:
@@ -73,34 +77,36 @@ async def begin_dataset(link: Link, key: str, epoch: str) -> str:
 
 
 async def _load_functions(connection: AbstractConnection) -> None:
-    """Unless they are there: a load goes to the append-only file and to every replica, all of it each time."""
+    """Load the functions if they differ: a load is written to the append-only file and to every replica."""
     found = loaded(await ask(connection, "FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE"))
     if found.get(b"library_code") != source().encode():
         await ask(connection, "FUNCTION", "LOAD", "REPLACE", source())
 
 
 class Registry:
+    """The stored catalogue. Every method raises StoreUnavailable."""
+
     def __init__(self, connector: Connector) -> None:
         self.keys = RegistryKeys()
         self.link = Link(connector, self.keys.epoch)
         self._connector = connector
 
     async def epoch(self) -> str:
-        """'<dataset>.<generation>'. Raises NotInitialised where there is none."""
+        """Return the epoch, '<dataset>.<generation>'. Raises NotInitialised if there is none."""
         found = await self.link.call("GET", self.keys.epoch)
         if found is None:
             raise NotInitialised
         return str(found.decode())
 
     async def initialise(self) -> str:
-        """Loads the functions where they are not, begins a dataset if there is none; answers the epoch."""
+        """Load the functions where they are missing, begin a dataset if there is none, and return the epoch."""
         try:
             await self._connector.on_every_primary(_load_functions)
         except (RedisError, OSError, TimeoutError) as error:
             raise explain(error) from error
         epoch = await self.link.call("GET", self.keys.epoch)
         if epoch is None:
-            # Queue ids go on from the store's clock: an id of an older dataset never names a queue of this one.
+            # Queue ids start at the store's time, so that ids of an older dataset are never reused.
             await self.link.call("SET", self.keys.ids, await self.link.now_ms())
             return await begin_dataset(self.link, self.keys.epoch, new_dataset())
         return str(epoch.decode())
@@ -108,10 +114,9 @@ class Registry:
     async def claim(
         self, name: str, owner: str, spec: QueueSpec, *, replace: bool, seen: bytes = b""
     ) -> tuple[Queue, bool, bool]:
-        """The queue as registered, whether the name was new, and whether its domain is still to be set up.
+        """Register a queue; return it, whether its name was new, and whether its domain is yet to be set up.
 
-        seen: `document` as it has to be, to be replaced. Raises DomainMismatch, NumberTaken,
-        QueueChanged.
+        seen: the expected current `document`. Raises DomainMismatch, NumberTaken, QueueChanged.
         """
         own = self.keys
         keys = [own.epoch, own.queues, own.domains, own.ids, own.numbers, own.remotes]
@@ -121,7 +126,7 @@ class Registry:
         text = spec.model_dump_json(by_alias=True, exclude_defaults=True)
         document = (encode_name(name), owner, spec.domain, text, mode)
         index = (int(spec.remote is not None), *spec.claims())
-        # asked again after an answer that was lost, it would find its own document
+        # a retry after a lost answer would find its own document
         reply = await self.link.function(
             "register", keys, await self.epoch(), *document, *index, attempts=1 if seen else 2
         )
@@ -132,23 +137,25 @@ class Registry:
         qid, domain, new, kept, fresh = reply
         if replace and domain.decode() != spec.domain:  # nothing was changed
             raise DomainMismatch(
-                f"queue {name!r} is in domain {domain.decode()!r}: it cannot move to {spec.domain!r}; "
-                "say that domain, or make a queue of another name"
+                f"queue {name!r} is in domain {domain.decode()!r} and cannot move to {spec.domain!r}: use its domain, "
+                "or create a queue with another name"
             )
         if seen and kept != text.encode():
             raise StoreFault("the store's functions are of an older version: run `penstock store init`")
         return queue_of(name, qid.decode(), domain.decode(), owner, kept), bool(new), bool(fresh)
 
     async def claim_domain(self, domain: str) -> bool:
-        """Whether it is still to be set up. Raises NotInitialised."""
+        """Register a domain; return whether it is yet to be set up. Raises NotInitialised."""
         await self.epoch()
         await self.link.call("HSETNX", self.keys.domains, domain, "new")
         return bool(await self.link.call("HGET", self.keys.domains, domain) != READY)
 
     async def domain_is_ready(self, domain: str) -> None:
+        """Record that a domain is set up."""
         await self.link.call("HSET", self.keys.domains, domain, READY)
 
     async def forget(self, queue: Queue) -> bool:
+        """Remove a queue from the catalogue; return whether it was there."""
         keys = [self.keys.epoch, self.keys.queues, self.keys.numbers, self.keys.remotes]
         return bool(
             await self.link.function(
@@ -157,32 +164,32 @@ class Registry:
         )
 
     async def hand_over(self, one: Listed, owner: str) -> bool:
-        """False: it is another one's by now, or gone. Raises NotInitialised."""
+        """Change the owner; return False if it has another owner by now or is deleted. Raises NotInitialised."""
         keys = [self.keys.epoch, self.keys.queues]
-        words = (encode_name(one.name), one.qid, one.owner, owner)
-        return bool(await self.link.function("hand_over", keys, await self.epoch(), *words))
+        args = (encode_name(one.name), one.qid, one.owner, owner)
+        return bool(await self.link.function("hand_over", keys, await self.epoch(), *args))
 
     async def find(self, name: str) -> Queue | None:
-        """None if there is no such queue. Raises NotInitialised: an empty store is not one without queues."""
+        """Return the queue, or None. Raises NotInitialised for an empty store."""
         found = await self.document(name)
         return None if found is None else parse(name, found)
 
     async def document(self, name: str) -> bytes | None:
-        """As it is kept: for queue_document.parse, and `claim`, whether it is still the same. Raises NotInitialised."""
+        """Return the stored document, for `queue_document.parse` and `seen`, or None. Raises NotInitialised."""
         found = await self.link.call("HGET", self.keys.queues, encode_name(name))
         if found is None:
             await self.epoch()
         return None if found is None else bytes(found)
 
     async def listed(self) -> AsyncIterator[Listed]:
-        """All of them, also those whose specs cannot be read; not those of which not even the id is known."""
+        """Yield all queues whose ids can be read, with their owners."""
         async for name, document in self.documents():
             with contextlib.suppress(QueueUnreadable):
                 qid, _, owner, _ = fields(name, document)
                 yield Listed(name, qid, owner)
 
     async def documents(self, beginning: str = "") -> AsyncIterator[tuple[str, bytes]]:
-        """Names and documents as they are kept; one may be told twice. Raises NotInitialised."""
+        """Yield names and stored documents, possibly with duplicates. Raises NotInitialised."""
         await self.epoch()
         cursor, pattern = b"0", re.sub(rb"([\\[\]*?^-])", rb"\\\1", encode_name(beginning)) + b"*"
         match = ("MATCH", pattern) if beginning else ()
@@ -194,18 +201,18 @@ class Registry:
                 return
 
     async def numbers(self) -> dict[str, str]:
-        """Queues by what they claim: 'rqp-mca 7' -> who has it, 'to rqp-mca 7 at shop' -> who leads there."""
+        """Return queue names by claim: 'rqp-mca 7', 'to rqp-mca 7 at shop'."""
         found = await self.link.call("HGETALL", self.keys.numbers)
         return {found[i].decode(): decode_name(found[i + 1]) for i in range(0, len(found), 2)}
 
     async def all_numbers(self) -> frozenset[str] | None:
-        """'rqp-mca 7' of each queue, and what else is claimed; None if there are more than MAX_LISTED."""
+        """Return all claims, such as 'rqp-mca 7'; None if there are more than MAX_LISTED."""
         if await self.link.call("HLEN", self.keys.numbers) > MAX_LISTED:
             return None
         return frozenset(claim.decode() for claim in await self.link.call("HKEYS", self.keys.numbers))
 
     async def numbered(self, number: str) -> str | None:
-        """The name of the queue that has this number, 'rqp-mca 7'. Raises NotInitialised."""
+        """Return the name of the queue with a number, 'rqp-mca 7', or None. Raises NotInitialised."""
         found = await self.link.call("HGET", self.keys.numbers, number)
         if found is None:
             await self.epoch()
@@ -213,23 +220,22 @@ class Registry:
         return decode_name(found)
 
     async def remotes(self) -> list[str]:
-        """The names of the queues that lead to other systems."""
+        """Return the names of the queues that lead to other systems."""
         return [decode_name(name) for name in await self.link.call("SMEMBERS", self.keys.remotes)]
 
     async def next_ids(self, count: int) -> int:
-        """The first of so many ids of 32 bits, one after the other, never 0 (rqp_cast.md 2.3).
+        """Reserve `count` consecutive ids of 32 bits, never 0, and return the first (rqp_cast.md 2.3).
 
-        They come round after four thousand million. A new dataset, and a server that goes on with the data of another
-        one or of an older copy, begins at a random place. An answer that is lost loses the ids.
+        Ids repeat after 2^32. New datasets and generations begin at a random id. A lost answer loses its ids.
         """
         keys, random = [self.keys.epoch, self.keys.cast_ids], secrets.randbelow(MAX_ID + 1)
         return int(await self.link.function("next_ids", keys, await self.epoch(), count, random))
 
     async def remember_reply(self, request: bytes, reply: str, keep_ms: int) -> str:
-        """What a request of a ring to make or delete a queue is answered: the first that is said under its id stands.
+        """Remember the reply to a ring's request to create or delete a queue; return the first reply under its id.
 
-        Answers the one that stands. The catalogue and this are two steps: who deletes a queue says so first, with its
-        qid, and does it then; who finds that said, deletes that one if it is still there (ring.md 5.4).
+        Because this and the change of the catalogue are two steps, a deletion first remembers the qid and then deletes;
+        a repeated request deletes the remembered queue if it still exists (ring.md 5.4).
         """
         check_id(request)
         key = self.keys.request(request)
@@ -237,17 +243,19 @@ class Registry:
         return reply if found is None else str(found.decode())
 
     async def reply_of(self, request: bytes) -> str | None:
-        """None: nothing was said under this id, or it is forgotten."""
+        """Return the remembered reply to a request, None if there is none any more."""
         found = await self.link.call("GET", self.keys.request(request))
         return None if found is None else str(found.decode())
 
     async def domains(self) -> list[str]:
+        """Return the names of the domains that are set up."""
         found = await self.link.call("HGETALL", self.keys.domains)
         return [found[i].decode() for i in range(0, len(found), 2) if found[i + 1] == READY]
 
-    async def tell(self, name: str) -> None:
-        """Every process that holds the queue looks at its document again."""
+    async def publish_change(self, name: str) -> None:
+        """Notify all processes to reload a queue's document."""
         await self.link.call("PUBLISH", self.keys.changes, encode_name(name))
 
     async def close(self) -> None:
+        """Close the connections of the catalogue."""
         await self.link.close()

@@ -1,4 +1,4 @@
-"""What the nodes of rings have told of themselves, put together: who is linked with whom, and who leads."""
+"""Combine the states of ring nodes into groups, with their links and leaders."""
 
 from __future__ import annotations
 
@@ -9,71 +9,73 @@ from typing import Any
 
 from services.store.catalogue.ring_nodes import RingNode
 
-SILENT_MS = 30_000  # a node writes every 10 s: one that has not for so long is gone, or has no store
+SILENT_MS = 30_000  # nodes write every 10 s; a silent node has stopped, or cannot reach the store
 
 
 def groups(nodes: list[RingNode], now_ms: int) -> list[Group]:
-    """nodes: as the board has them. now_ms: by the store's clock."""
-    seen = [Seen(node, now_ms) for node in nodes]
+    """Group the nodes that `RingNodes.all` returned; now_ms is by the store's clock."""
+    seen = [NodeState(node, now_ms) for node in nodes]
     return [
         Group(number, list(members)) for number, members in groupby(seen, key=lambda each: each.node.group)
     ]
 
 
-class Seen:
-    """A node as it stands on the board."""
+class NodeState:
+    """The stored state of a node, at a given time."""
 
     def __init__(self, node: RingNode, now_ms: int) -> None:
         self.node = node
         self.name = node.name
         self.written_ms = max(now_ms - node.written_ms, 0)
         self.is_silent = self.written_ms > SILENT_MS
-        self.told = node.document
+        self.state = node.document
 
     @property
     def successor(self) -> str | None:
-        """Of one that is silent nobody knows."""
-        link = None if self.is_silent else self.told.get("successor")
+        """The node that this one is linked to; None if unknown, as for silent nodes."""
+        link = None if self.is_silent else self.state.get("successor")
         return link["name"] if link else None
 
     @property
     def predecessor(self) -> str | None:
-        """None, too, if that one does not say who it is."""
-        link = None if self.is_silent else self.told.get("predecessor")
+        """The node that is linked to this one; None if unknown, or if that node has no name."""
+        link = None if self.is_silent else self.state.get("predecessor")
         return link["name"] if link else None
 
     @property
     def leader(self) -> str | None:
-        """Whom it goes by."""
-        return None if self.is_silent else self.told.get("leader")
+        """The leader that this node follows, or None."""
+        return None if self.is_silent else self.state.get("leader")
 
     @property
     def is_away(self) -> bool:
-        """It says why it takes no part."""
-        return not self.is_silent and bool(self.told.get("away"))
+        """Whether the node states a reason not to take part."""
+        return not self.is_silent and bool(self.state.get("away"))
 
     @property
     def is_led(self) -> bool:
-        """Whether it knows of somebody who leads now."""
-        return not self.is_silent and bool(self.told.get("is_led", True))
+        """Whether the node knows a current leader."""
+        return not self.is_silent and bool(self.state.get("is_led", True))
 
     @property
     def is_linked(self) -> bool:
-        """On both sides."""
-        links = self.told.get("predecessor"), self.told.get("successor")
+        """Whether the node is linked on both sides."""
+        links = self.state.get("predecessor"), self.state.get("successor")
         return not self.is_silent and None not in links
 
     @property
     def is_leader(self) -> bool:
-        return not self.is_silent and bool(self.told.get("is_leader"))
+        """Whether the node leads its group."""
+        return not self.is_silent and bool(self.state.get("is_leader"))
 
     def as_json(self) -> dict[str, Any]:
-        return {**self.told, "written_s": round(self.written_ms / 1000, 1), "is_silent": self.is_silent}
+        """Return the state, with its age and whether the node is silent."""
+        return {**self.state, "written_s": round(self.written_ms / 1000, 1), "is_silent": self.is_silent}
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Nodes that are linked, each with the next; closed: the last one with the first."""
+    """Linked nodes in order; in a closed chain the last node is linked to the first."""
 
     names: tuple[str, ...]
     is_closed: bool
@@ -83,7 +85,9 @@ class Chain:
 
 
 class Group:
-    def __init__(self, number: int, nodes: list[Seen]) -> None:
+    """The nodes of one ring group, with the chains of their links."""
+
+    def __init__(self, number: int, nodes: list[NodeState]) -> None:
         self.number = number
         self.chains = list(chains(_following(nodes)))
         names = [name for each in self.chains for name in each.names]
@@ -93,24 +97,25 @@ class Group:
 
     @property
     def is_ring(self) -> bool | None:
-        """One, of all that are there. None: there are others between those that this store knows of."""
+        """Whether all nodes form one closed chain; None if nodes of other stores may be in between."""
         if any(each.is_closed for each in self.chains):
             return len(self.chains) == 1
-        heard = [seen for seen in self.nodes if not seen.is_silent]
-        return False if self._open_ends() or (heard and all(seen.is_away for seen in heard)) else None
+        active = [seen for seen in self.nodes if not seen.is_silent]
+        return False if self._open_ends() or (active and all(seen.is_away for seen in active)) else None
 
     def _open_ends(self) -> set[str]:
-        """Those here who lack a neighbour, and take part."""
+        """Return the participating nodes that lack a neighbour."""
         return {seen.name for seen in self.nodes if not (seen.is_silent or seen.is_away or seen.is_linked)}
 
     def _leaders_elsewhere(self) -> list[str]:
-        """By their followers' account. Nobody leads an open ring, whatever they think who are far from the gap."""
+        """Return leaders on other stores, as named by their followers, apart from followers in open chains."""
         open_ends = self._open_ends()
         in_open = {name for each in self.chains if open_ends & set(each.names) for name in each.names}
-        told = {seen.leader for seen in self.nodes if seen.is_led and seen.name not in in_open}
-        return sorted(name for name in told - {seen.name for seen in self.nodes} if name is not None)
+        leaders = {seen.leader for seen in self.nodes if seen.is_led and seen.name not in in_open}
+        return sorted(name for name in leaders - {seen.name for seen in self.nodes} if name is not None)
 
     def as_json(self) -> dict[str, Any]:
+        """Return the group for the console's API and the command line."""
         return {
             "group": self.number,
             "is_ring": self.is_ring,
@@ -120,8 +125,8 @@ class Group:
         }
 
 
-def _following(nodes: list[Seen]) -> dict[str, str | None]:
-    """Who is linked with whom, as far as it is told; of a node with another store its neighbours tell."""
+def _following(nodes: list[NodeState]) -> dict[str, str | None]:
+    """Return the successor of each node; those of nodes on other stores come from their neighbours' states."""
     following = {seen.name: seen.successor for seen in nodes if not seen.is_silent}
     known = {seen.name for seen in nodes}
     for seen in nodes:
@@ -131,7 +136,7 @@ def _following(nodes: list[Seen]) -> dict[str, str | None]:
 
 
 def chains(following: dict[str, str | None]) -> Iterator[Chain]:
-    """following: who is linked with whom. Open ones first; whoever has no link at all is one alone."""
+    """Yield the chains, open ones first; an unlinked node is a chain of its own. following: the successor by node."""
     followed = {name for name in following.values() if name is not None}
     left = dict(following)
     for name in [*(name for name in following if name not in followed), *following]:
@@ -143,5 +148,5 @@ def chains(following: dict[str, str | None]) -> Iterator[Chain]:
         if names:
             is_closed = after == names[0]
             if after is not None and not is_closed and after not in following:
-                names.append(after)  # of another store, or of the originals
+                names.append(after)  # a node of another store or of the original software
             yield Chain(tuple(names), is_closed)

@@ -1,4 +1,4 @@
-"""The board on which the nodes of rings write what they are: whoever looks after rings reads it (docs/store.md)."""
+"""Store the states of ring nodes for administrators (docs/store.md)."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from services.store.catalogue.registry import Registry
 from services.store.model.errors import StoreFault
 from services.store.model.names import decode_name, encode_name
 
-KEEP_MS = 24 * 3600 * 1000  # a node that has not written for so long is forgotten
+KEEP_MS = 24 * 3600 * 1000  # states expire this long after the last write
 
 
 @dataclass(frozen=True, slots=True)
 class RingNode:
-    """What a node wrote of itself."""
+    """The stored state of a node."""
 
     group: int
     name: str
-    written_ms: int  # when, by the store's clock (`Store.now_ms`)
+    written_ms: int  # time of the write, by the store's clock (`Store.now_ms`)
     document: dict[str, Any]
 
 
 class RingNodes:
-    """Every method raises StoreUnavailable."""
+    """The states of ring nodes. Every method raises StoreUnavailable."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     async def put(self, group: int, name: str, document: dict[str, Any]) -> None:
-        """Writes, or writes anew; who has been silent for a day is forgotten. Raises NotInitialised, OutcomeUnknown."""
+        """Store the state of a node, and remove expired ones. Raises NotInitialised, OutcomeUnknown."""
         registry = self._registry
         keys = [registry.keys.epoch, registry.keys.ring_nodes]
         text = json.dumps(document, separators=(",", ":"))
@@ -38,13 +38,13 @@ class RingNodes:
         await registry.link.function("ring_node", keys, *args)
 
     async def all(self) -> list[RingNode]:
-        """In the order of groups and names, also those that are silent but not yet forgotten."""
+        """Return all states by group and name, including silent nodes until they expire."""
         found = await self._registry.link.call("HGETALL", self._registry.keys.ring_nodes)
         nodes = [_parse(found[i], found[i + 1]) for i in range(0, len(found), 2)]
         return sorted(nodes, key=lambda node: (node.group, node.name))
 
     async def remove(self, group: int, name: str) -> bool:
-        """False: it had not been there."""
+        """Remove the state of a node; return whether there was one."""
         return bool(
             await self._registry.link.call("HDEL", self._registry.keys.ring_nodes, _field(group, name))
         )
@@ -60,4 +60,4 @@ def _parse(field: bytes, value: bytes) -> RingNode:
     try:
         return RingNode(int(group), decode_name(name), int(written), json.loads(text))
     except ValueError as error:
-        raise StoreFault(f"what ring node {field!r} wrote cannot be read: {error}") from error
+        raise StoreFault(f"the state of ring node {field!r} in the store cannot be read: {error}") from error

@@ -1,6 +1,6 @@
-"""Dead letters are searched, redriven and purged here, and puts wait for what becomes of their message.
+"""Search, redrive and purge dead letters, purge queues, and track deliveries.
 
-Why a message dies is decided by the functions in `lua`; this package only reads and moves what is dead.
+The functions in `lua` decide when a message dies; this package only reads and moves dead letters.
 """
 
 from services.store.deadletters.dead_letters import PAGE, PAGE_OCTETS, WHOLE, RedriveResult, ScanStep

@@ -1,4 +1,4 @@
-"""Dead letters: look, filter, bring back, remove. Every step moves whole messages; a run may stop and go on."""
+"""Read, redrive and purge the dead letters of a queue, in steps that can be interrupted and continued."""
 
 from __future__ import annotations
 
@@ -34,58 +34,57 @@ from services.store.pipeline.domain import Domain
 from services.store.tracing import redrive_spans
 
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
-LOOK = 100  # that one call compares with a filter: those who wait for the store meanwhile should not feel it
+SCAN_LIMIT = (
+    100  # dead letters that one call compares with a filter, which bounds the latency of other requests
+)
 PAGE_OCTETS = 4 << 20
 WHOLE = -1
-NONE = "0-0"  # behind no dead letter
+NONE = "0-0"  # precedes every dead letter
 
 
 @dataclass(frozen=True, slots=True)
 class RedriveResult:
-    """What one page of a redrive did."""
+    """The result of redriving one page."""
 
     moved: int
-    missing: int  # somebody else had taken them out meanwhile
-    stopped: StoreError | None  # why it cannot go on
+    missing: int  # redriven or purged by others meanwhile
+    stopped: StoreError | None  # why the redrive cannot continue
 
 
 @dataclass(frozen=True, slots=True)
 class ScanStep:
-    """What one step of a look found."""
+    """The result of one step of a scan."""
 
     letters: list[DeadLetter]
-    last: str  # the last one that was looked at, also if it is not meant; '' = there was none
-    is_last: bool  # there is nothing behind it
+    last: str  # id of the last dead letter scanned, whether it matches or not; '' = none
+    is_last: bool  # the scan has reached the end
 
 
 class DeadLetters:
+    """The dead letters of one queue. Every method raises StoreError."""
+
     def __init__(self, domain: Domain, queue: Queue) -> None:
         self._domain = domain
         self._queue = queue
         self._key = queue.keys[6]
-        self._looked_in = (self._key, queue.keys[1])
+        self._scan_keys = (self._key, queue.keys[1])
         self._recorder = None if domain.tracing is None else domain.tracing.recorder
 
     async def count(self, until_ms: int = 0) -> int:
-        """How many there are, or died until this moment of the domain's clock: only later ones are looked at."""
-        later = await self._behind(f"{until_ms}-{MAX_PART}") if until_ms else 0
+        """Count all dead letters, or those that died until a time of the domain's clock, by scanning later ones."""
+        later = await self._count_after(f"{until_ms}-{MAX_PART}") if until_ms else 0
         number = int(await self._domain.link.call("XLEN", self._key))
-        return max(0, number - later)  # some may have gone meanwhile
+        return max(0, number - later)  # some may have been removed meanwhile
 
-    async def _behind(self, place: str) -> int:
-        """How many have later ids."""
-        number, is_last = 0, False
-        while not is_last:
-            looked = await self.scan(place, Filter(), 0, octets=0)
-            number += len(looked.letters)
-            place, is_last = looked.last or place, looked.is_last
-        return number
+    async def _count_after(self, place: str) -> int:
+        return sum([len(letters) async for letters in self._all(Filter(), 0, 0, after=place)])
 
     async def find(self, identifier: str) -> DeadLetter | None:
+        """Return the dead letter with an id, or None."""
         if not is_id(identifier):
             return None
-        looked = await self._scan(identifier, identifier, Filter(), 0, 1, WHOLE)
-        return looked.letters[0] if looked.letters else None
+        step = await self._scan(identifier, identifier, Filter(), 0, 1, WHOLE)
+        return step.letters[0] if step.letters else None
 
     async def scan(
         self,
@@ -96,14 +95,14 @@ class DeadLetters:
         octets: int = WHOLE,
         search_s: float = SEARCH_S,
     ) -> ScanStep:
-        """One step from this id on ('' = from the first): at most so many of those that are meant, the oldest first.
+        """Return up to `count` matching dead letters after an id ('' = from the oldest), oldest first.
 
-        With a filter it looks at LOOK letters at most, fewer if they are large, and may find none though there are more
-        behind: whoever wants all goes on behind `last`. octets: how much of each body is read; they are read whole
-        where a pattern is to be tried on them, which ends after search_s. Raises ValueError for what is no id.
+        With a filter, a step compares at most SCAN_LIMIT dead letters, fewer if they are large, and may find none
+        although more follow: continue after `last`. octets: prefix of each body to read, the whole body for a filter
+        with a pattern, whose search takes about `search_s` per step. Raises ValueError for an invalid id.
         """
         if after and not is_id(after):
-            raise ValueError(f"{after!r} is no id of a dead letter")
+            raise ValueError(f"{after!r} is not the id of a dead letter")
         if after and is_last_id(after):
             return ScanStep([], "", True)
         octets = octets if wanted.body is None else WHOLE
@@ -112,22 +111,22 @@ class DeadLetters:
         )
 
     async def matching(self, wanted: Filter | None = None, octets: int = WHOLE) -> AsyncIterator[DeadLetter]:
-        """Oldest first. octets: how much of each body is read, if its rest is not needed."""
+        """Yield matching dead letters, oldest first. octets: prefix of each body to read."""
         async for letters in self.steps(wanted or Filter(), octets):
             for letter in letters:
                 yield letter
 
     async def steps(self, wanted: Filter, octets: int = WHOLE) -> AsyncIterator[list[DeadLetter]]:
-        """The same by calls to the store, of which each may find none."""
+        """Yield matching dead letters in batches, one for each call to the store; batches may be empty."""
         now_ms = await self._domain.link.now_ms()
         found = self._named(wanted, now_ms, octets) if wanted.ids else self._all(wanted, now_ms, octets)
         async for letters in found:
             yield letters
 
     async def check_reasons(self, reasons: Iterable[str]) -> None:
-        """Raises ReasonUnknown for one that is mistyped: it is none of ours, and no letter here has it.
+        """Raise ReasonUnknown for a reason that is neither a standard one nor used by a dead letter of this queue.
 
-        Edges of others have reasons of their own, and so have imported letters.
+        Imported dead letters, and edges of other vendors, may have reasons of their own.
         """
         for reason in reasons:
             if reason in OWN_REASONS or reason in REFUSAL_LABELS:
@@ -136,12 +135,12 @@ class DeadLetters:
                 break
             else:
                 raise ReasonUnknown(
-                    f"no dead letter of queue {self._queue.name!r} died of {reason!r}, and that is no reason of ours: "
-                    f"write one that `penstock dead list` shows, or one of {', '.join(sorted(OWN_REASONS))}"
+                    f"no dead letter of queue {self._queue.name!r} has the reason {reason!r}, which is not standard: "
+                    f"use one that `penstock dead list` shows, or one of {', '.join(sorted(OWN_REASONS))}"
                 )
 
     async def until_now(self, wanted: Filter) -> Filter:
-        """Of these the ones that are meant now: counted, they are no others when they are moved or removed.
+        """Restrict a filter to the present, so that the counted dead letters are those redriven or purged later.
 
         Raises ReasonUnknown.
         """
@@ -154,7 +153,7 @@ class DeadLetters:
         return replace(wanted, until=last[0][0].decode() if last else NONE)
 
     async def pages(self, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
-        """Ids of what was dead when we began: what dies meanwhile is not taken again and again."""
+        """Yield ids of matching dead letters by pages; messages that die after the start are excluded."""
         wanted = await self.until_now(wanted)
         page: list[str] = []
         async for letter in self.matching(wanted, octets=0):
@@ -165,15 +164,17 @@ class DeadLetters:
         if page:
             yield page
 
-    async def _all(self, wanted: Filter, now_ms: int, octets: int) -> AsyncIterator[list[DeadLetter]]:
-        after, is_last = "", False
+    async def _all(
+        self, wanted: Filter, now_ms: int, octets: int, after: str = ""
+    ) -> AsyncIterator[list[DeadLetter]]:
+        is_last = False
         while not is_last:
-            looked = await self.scan(after, wanted, now_ms, octets=octets)
-            yield looked.letters
-            after, is_last = looked.last or after, looked.is_last
+            step = await self.scan(after, wanted, now_ms, octets=octets)
+            yield step.letters
+            after, is_last = step.last or after, step.is_last
 
     async def _named(self, wanted: Filter, now_ms: int, octets: int) -> AsyncIterator[list[DeadLetter]]:
-        """Those with these ids, if they are there, and nobody else's bodies."""
+        """Yield the dead letters with the ids of the filter, without reading others."""
         octets = octets if wanted.body is None else WHOLE
         for each in sorted(filter(is_id, set(wanted.ids)), key=parse_id):
             yield (await self._scan(each, each, wanted, now_ms, 1, octets)).letters
@@ -189,9 +190,9 @@ class DeadLetters:
         search_s: float = SEARCH_S,
     ) -> ScanStep:
         is_all = wanted == Filter(until=wanted.until)
-        bounds = (start, end, count, octets, PAGE if is_all else LOOK)
-        told = await self._domain.link.function("dead", self._looked_in, *bounds, *wanted.arguments(now_ms))
-        more, last, *flat = told
+        bounds = (start, end, count, octets, PAGE if is_all else SCAN_LIMIT)
+        reply = await self._domain.link.function("dead", self._scan_keys, *bounds, *wanted.arguments(now_ms))
+        more, last, *flat = reply
         found = [(flat[at], flat[at + 1], flat[at + 2]) for at in range(0, len(flat), 3)]
         if wanted.body is not None and found:
             fits = await try_on(wanted.body, [_body(fields) for *_, fields in found], search_s)
@@ -202,56 +203,56 @@ class DeadLetters:
         return ScanStep([each for each in letters if wanted.matches(each, now_ms)], last.decode(), not more)
 
     async def redrive(self, ids: list[str], target: Queue | None = None, run: str = "") -> RedriveResult:
-        """Moves up to PAGE dead letters back to the end of their queue, or of `target`, each in one step.
+        """Move up to PAGE dead letters to the end of their queue or of `target`, each in one step.
 
-        In the order of `ids`, and as many as have some 4 MiB: whoever wants all asks again with what is left.
-        run: under which the store counts what is moved (`moved_by`), whatever becomes of the answer.
-        Raises DomainMismatch for a target in another domain, QueueUnknown.
+        They are moved in the order of `ids`, up to about 4 MiB; repeat the call with the rest. run: identifier under
+        which the store counts the moved ones (`moved_by`), even if the answer is lost. Raises DomainMismatch for a
+        target in another domain, QueueUnknown.
         """
         goal = target or self._queue
         self.check_target(goal)
         keys = [*self._queue.keys, *goal.keys]
-        named = (run,) if run else ()
         if self._recorder is not None:
-            keys.append(self._domain.keys.epoch)  # what was moved is told, too (lua/redrive.lua)
+            keys.append(self._domain.keys.epoch)  # requests details of what was moved (lua/redrive.lua)
         start_ns = time.time_ns()
-        # Not asked twice: what a lost answer had moved would be told as missing.
-        reply = await self._domain.function(
-            "redrive", keys, self._domain.keys.wake_channel, *named, *ids[:PAGE], attempts=1
-        )
+        args = (self._domain.keys.wake_channel, *((run,) if run else ()), *ids[:PAGE])
+        # a retry after a lost answer would report moved ones as missing
+        reply = await self._domain.function("redrive", keys, *args, attempts=1)
         if reply == b"GONE":
             raise QueueUnknown
-        moved, missing, reason, *told = reply
+        moved, missing, reason, *details = reply
         if self._recorder is not None:
-            redrive_spans.tell(self._recorder, goal, told, start_ns)
+            redrive_spans.tell(self._recorder, goal, details, start_ns)
         return RedriveResult(moved, missing, _stopped(reason, goal) if reason else None)
 
     def check_target(self, target: Queue) -> None:
-        """Raises DomainMismatch for one in another domain, AccessDenied for another queue that is internal."""
+        """Raise DomainMismatch for a queue in another domain, AccessDenied for another internal queue."""
         if target.qid != self._queue.qid:
             target.admit(INTERNAL_CLIENT)
         if target.domain != self._queue.domain:
             raise DomainMismatch(
-                f"queue {target.name!r} is in another domain: dead letters cannot move there in one step"
+                f"queue {target.name!r} is in another domain: redrive to a queue in domain {self._queue.domain!r}"
             )
 
     async def try_target(self, target: Queue) -> None:
-        """Raises what a redrive into it would stop with at once: DomainMismatch, QueueUnknown, QueuePaused, QueueFull
-        and the like. Nothing is moved."""
+        """Raise the error that would stop a redrive into `target` at once, without moving anything.
+
+        This may be DomainMismatch, QueueUnknown, QueuePaused, QueueFull and others.
+        """
         done = await self.redrive([], target)
         if done.stopped is not None:
             raise done.stopped
 
     async def moved_by(self, run: str) -> int:
-        """How many dead letters a run has moved until now."""
+        """Return how many dead letters a run has moved so far."""
         return int(await self._domain.link.call("HGET", self._queue.keys[1], f"redrive:{run}") or 0)
 
     async def forget_run(self, run: str) -> None:
-        """Nobody will ask any more."""
+        """Remove the counter of a run."""
         await self._domain.link.call("HDEL", self._queue.keys[1], f"redrive:{run}")
 
     async def purge(self, ids: list[str]) -> int:
-        """Removes up to PAGE dead letters for good; answers how many there were."""
+        """Delete up to PAGE dead letters; return how many existed."""
         keys = [self._queue.keys[1], self._key]
         return int(await self._domain.function("purge", keys, *ids[:PAGE]))
 
@@ -268,7 +269,7 @@ def _stopped(reason: bytes, target: Queue) -> StoreError:
 
 
 def _read(identifier: bytes, size: int, flat: list[bytes]) -> DeadLetter:
-    """Raises StoreFault for one that no program of ours has written."""
+    """Parse a dead letter. Raises StoreFault if it is damaged."""
     try:
         return DeadLetter.parse(identifier, size, flat)
     except (ValueError, KeyError, TypeError) as error:
@@ -277,5 +278,5 @@ def _read(identifier: bytes, size: int, flat: list[bytes]) -> DeadLetter:
 
 
 def _body(flat: list[bytes]) -> bytes:
-    """Of a letter as the store tells it: most that a pattern is tried on need not be read further."""
+    """Return the body in a reply, without parsing the rest, as most dead letters do not match a pattern."""
     return flat[2 * flat[::2].index(b"body") + 1]

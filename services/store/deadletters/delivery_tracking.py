@@ -1,7 +1,7 @@
-"""What becomes of one message: whoever put it in may wait for its end (lua/queues.lua, Fates).
+"""Track one message until it leaves its queue (lua/queues.lua, Fates).
 
-The message is alone in its entry, and a key tells its fate, written in the step in which it leaves the queue. It is
-followed through returns, moves to the end and sweeps, whatever else stands in the queue.
+The message is alone in its entry. The step that removes it from the queue writes the result to a key. Returns, moves
+to the end and sweeps keep the tracking.
 """
 
 from __future__ import annotations
@@ -16,28 +16,30 @@ from services.store.model.queues import Queue
 from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.domain import Domain
 
-KEEP_MS = 300_000  # whoever has not asked for so long is told nothing any more
+KEEP_MS = 300_000  # the result expires this long after the last poll
 
 
 class DeliveryStatus(Enum):
-    """How a message left its queue."""
+    """Whether and how a message left its queue."""
 
-    WAITS = "waits"  # it has not, it may be leased
-    SETTLED = "settled"  # whoever had taken it was done with it
-    DEAD = "dead"  # it is in the dead letters, unless they are trimmed
-    EMPTIED = "emptied"  # somebody emptied the queue: it is gone for good
+    WAITS = "waits"  # it is in the queue, possibly leased
+    SETTLED = "settled"  # a consumer acknowledged it
+    DEAD = "dead"  # it became a dead letter, which may have been trimmed
+    EMPTIED = "emptied"  # the queue was purged
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
+    """The status of a tracked message, with details of its end."""
+
     status: DeliveryStatus
-    session: str = ""  # of who settled it: begins with that edge's name
-    dead_letter_id: str = ""  # the id among the dead letters
-    reason: str = ""  # it died of
+    session: str = ""  # that settled it; begins with the edge's name
+    dead_letter_id: str = ""
+    reason: str = ""  # of its death
 
 
 class DeliveryTracker:
-    """Puts one message in, and tells what became of it until it is closed."""
+    """A tracker that puts one message and polls its status until `close`."""
 
     def __init__(self, domain: Domain, queue: Queue) -> None:
         self._domain = domain
@@ -46,27 +48,29 @@ class DeliveryTracker:
         self._key = domain.keys.fate(self._token)
 
     async def put(self, record: bytes, origin: str) -> None:
-        """Returns once it is durable at the queue's level. Raises StoreError, as `publish` refuses."""
+        """Put the message; return once it is durable at the queue's ack level. Raises the errors of `publish`."""
         await self._domain.pipe.ready()
         client = AsyncClient(self._domain.pipe)
         await client.publish_once(DeliveryToken(self._token, KEEP_MS), self._queue, record, origin)
 
     async def poll(self) -> DeliveryResult:
-        """As it is now. Raises OutcomeUnknown where that is forgotten, StoreUnavailable."""
+        """Return the current status. Raises OutcomeUnknown if the result has expired, StoreUnavailable."""
         link = self._domain.link
         await link.call("PEXPIRE", self._key, KEEP_MS)
-        told = await link.call("GET", self._key)
-        if told is None:
-            raise OutcomeUnknown("the store does not know any more what became of the message")
-        return _parse(told.decode())
+        found = await link.call("GET", self._key)
+        if found is None:
+            raise OutcomeUnknown(
+                "the tracking of the message has expired in the store: its outcome is unknown"
+            )
+        return _parse(found.decode())
 
     async def close(self) -> None:
-        """Nobody asks any more. Raises StoreUnavailable."""
+        """Remove the tracking from the store. Raises StoreUnavailable."""
         await self._domain.link.call("DEL", self._key)
 
 
 def _parse(text: str) -> DeliveryResult:
-    """'waits', 'settled <session>', 'dead <id> <reason>', 'emptied'"""
+    """Parse 'waits', 'settled <session>', 'dead <id> <reason>' or 'emptied'."""
     match text.split(" ", 2):
         case ["settled", session]:
             return DeliveryResult(DeliveryStatus.SETTLED, session=session)

@@ -1,4 +1,4 @@
-"""A queue is emptied: what is ready goes for good, a stretch a call (lua/empty.lua)."""
+"""Purge ready messages of a queue in batches (lua/empty.lua)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from services.store.pipeline.domain import Domain
 
 @dataclass(frozen=True, slots=True)
 class PurgePreview:
-    """What an emptying would mean now."""
+    """What a purge would remove now."""
 
-    until: str  # the last message's place, as the store names it; what comes later stands behind it
+    until: str  # opaque position of the last message; later messages are not removed
     messages: int
-    in_flight: int  # that are given out, and would stay
+    in_flight: int  # leased messages, which would stay
 
 
 async def preview_purge(domain: Domain, queue: Queue) -> PurgePreview:
-    """Return what an emptying would remove.
+    """Return what a purge would remove.
 
-    Raises NameReserved for the queue of a ring node that runs, QueueUnknown and any other StoreError.
+    Raises NameReserved for the queue of a running ring node, QueueUnknown and other StoreErrors.
     """
     await domain.claims.check_unserved(queue)
     reply = await domain.link.function("ready", list(queue.keys))
@@ -34,32 +34,30 @@ async def preview_purge(domain: Domain, queue: Queue) -> PurgePreview:
 
 @dataclass(frozen=True, slots=True)
 class PurgeProgress:
-    """What a run has removed until now."""
+    """What a purge has removed so far."""
 
     messages: int
-    octets: int  # of their bodies and attributes
-    is_done: bool  # nothing that it means is ready any more
+    octets: int  # of bodies and attributes
+    is_done: bool
 
 
 class QueuePurge:
-    """One run. It means what was in the queue when it was counted, or is as it begins: what is put in later, or goes to
-    the end, stays.
+    """One purge of the messages that were ready at its preview or start; later messages stay.
 
-    What somebody has leased is left alone, unless it comes back to its place before the run ends. What is over its
-    time goes to the dead letters, as it would have. The store counts, whatever becomes of its answers, and forgets a
-    run after an hour in which nobody went on with it. What was meant is known here, too: whoever asks again asks the
-    same object, however long the store was away.
+    Leased messages stay, unless they return to their place before the purge ends. Expired messages become dead letters
+    as usual. The store counts the removed messages, even if an answer is lost, and forgets a purge an hour after its
+    last step. This object knows the last message to remove, so use the same one to continue after a store failure.
     """
 
     def __init__(self, domain: Domain, queue: Queue, run: str, until: str = "") -> None:
-        """Remember the run; one named again goes on. until: from `preview_purge`, or "" for everything there is."""
+        """run: unique identifier; reuse it to continue a purge. until: of `preview_purge`, '' = all ready messages."""
         self._domain = domain
         self._queue = queue
         self._run = domain.keys.emptied(run)
         self._until = until
 
     async def step(self) -> PurgeProgress:
-        """Some more, 1,000 messages at most; may be asked again. Raises as `preview_purge` does."""
+        """Remove up to 1,000 messages; may be repeated. Raises the errors of `preview_purge`."""
         await self._domain.claims.check_unserved(self._queue)
         reply = await self._domain.function("empty", [*self._queue.keys, self._run], self._until)
         if reply == b"GONE":
@@ -69,17 +67,17 @@ class QueuePurge:
         return PurgeProgress(messages, octets, not more)
 
     async def removed(self) -> int:
-        """How many messages until now; 0 of one that is not known. Raises StoreError."""
+        """Return how many messages were removed so far; 0 for an unknown purge. Raises StoreError."""
         return int(await self._domain.link.call("HGET", self._run, "messages") or 0)
 
     async def forget(self) -> None:
-        """Nobody will ask any more. Raises StoreError."""
+        """Remove the counters of the purge from the store. Raises StoreError."""
         await self._domain.link.call("DEL", self._run)
 
     async def steps(self) -> AsyncIterator[PurgeProgress]:
-        """Until it is done. Raises StoreError."""
+        """Yield the progress of each step until the purge is done. Raises StoreError."""
         done = False
         while not done:
-            emptied = await self.step()
-            yield emptied
-            done = emptied.is_done
+            progress = await self.step()
+            yield progress
+            done = progress.is_done

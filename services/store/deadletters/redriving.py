@@ -1,5 +1,4 @@
-"""Bringing many dead letters back a step at a time, no faster than was said: the command line, the console, the
-operator."""
+"""Redrive many dead letters in steps, with a rate limit."""
 
 from __future__ import annotations
 
@@ -10,20 +9,20 @@ from services.store.deadletters.dead_letters import PAGE, DeadLetters, RedriveRe
 from services.store.model.dead_letter import Filter
 from services.store.model.queues import Queue
 
-STEPS_PER_S = 4  # with a bound, steps of a quarter of a second, of one message at least
+STEPS_PER_S = 4  # with a rate limit; a step has at least one message
 
 
 class Pace:
-    """No more than so many a second."""
+    """A rate limit in messages per second."""
 
     def __init__(self, rate: int = 0) -> None:
-        """rate: 0 = as fast as it goes."""
+        """rate: 0 = unlimited."""
         self._rate = rate
         self.step = min(PAGE, max(1, rate // STEPS_PER_S)) if rate else PAGE
         self._next = 0.0
 
     async def wait(self, number: int) -> None:
-        """Until so many more may go."""
+        """Wait until `number` more messages are within the limit."""
         if not self._rate:
             return
         loop = asyncio.get_running_loop()
@@ -35,12 +34,12 @@ class Pace:
 async def redrive_steps(
     letters: DeadLetters, wanted: Filter, goal: Queue, pace: Pace, run: str = ""
 ) -> AsyncIterator[RedriveResult]:
-    """What each step did, until none is left that is meant, or one says why it cannot go on: that is the last.
+    """Yield the result of each step until no matching dead letter is left, or a step was stopped.
 
-    run: see `DeadLetters.redrive`. Raises StoreError: whoever begins anew goes on with what is left.
+    run: see `DeadLetters.redrive`. Raises StoreError; call again to continue with the rest.
     """
     async for page in letters.pages(wanted, pace.step):
-        while page:  # at once only as many as the store likes to move in one step
+        while page:  # one step may move only a part of it
             await pace.wait(len(page))
             done = await letters.redrive(page, goal, run)
             yield done

@@ -1,6 +1,8 @@
-"""Patterns on bodies, tried in threads of their own: a search may take long, and nobody else waits for it where the
-pattern lets go of the interpreter meanwhile, as RE2 does. One of `re` never does: it is tried where it is asked for,
-as Ctrl-C would never come through from beside it."""
+"""Match patterns on bodies.
+
+RE2 releases the interpreter lock, so its searches run in threads and do not block the process. `re` does not: its
+searches run in the calling thread, where Ctrl-C can interrupt them.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ from contextlib import contextmanager
 
 from services.store.model.dead_letter import Pattern
 
-THREADS = 2  # of a process: who comes with further patterns waits for these, and for nobody else
-SEARCH_S = 0.1  # of one step, as others wait for the thread
+THREADS = 2  # of the process; further searches wait
+SEARCH_S = 0.1  # of one step, as further searches wait for the thread
 
 _threads = ThreadPoolExecutor(THREADS, "patterns")
 
 
 async def try_on(pattern: Pattern, bodies: Sequence[bytes], search_s: float = SEARCH_S) -> list[bool]:
-    """Whether it fits each of the first ones: as many as there is time for, and one at least."""
+    """Return whether the pattern matches, for at least one body and as many more as `search_s` allows."""
     if isinstance(pattern, re.Pattern):
         with _ended_by_ctrl_c():
             return _try_on(pattern, bodies, search_s)
@@ -41,10 +43,10 @@ def _try_on(pattern: Pattern, bodies: Sequence[bytes], search_s: float) -> list[
 
 @contextmanager
 def _ended_by_ctrl_c() -> Iterator[None]:
-    """asyncio's handler only asks the task to end, which it hears behind the search: in years, with some patterns."""
+    """Let SIGINT interrupt the search; the handler of asyncio would only cancel the task after it."""
     usual = signal.getsignal(signal.SIGINT)
-    is_ours = threading.current_thread() is threading.main_thread()
-    if not is_ours or not callable(usual):  # ignored, or the end as it is
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not callable(usual):  # SIGINT is ignored, or ends the process already
         yield
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,8 +1,8 @@
--- Commit: several queues, all or nothing
+-- Commit changes of several queues, all or nothing
 
 local function refuse(reason, part) return { 'FAILED', reason, part } end
 
--- Parts are (queue, acks, holder, publishes); answers them parsed, without a write, or the refusal.
+-- Parses parts: (queue, acks, holder, publishes).
 local function parse_parts(A, i, number)
   local parts = {}
   for p = 1, number do
@@ -32,7 +32,7 @@ local function after_parts(A, i, number)
   return i
 end
 
--- What all parts of a commit together do to a queue: masks by entry, messages and octets in and out.
+-- The sums of all parts of a commit for a queue: masks by entry, messages and octets in and out.
 local function totals(Q)
   if not Q.tx then Q.tx = { seen = {}, n = 0, bytes = 0, freed = 0, freed_bytes = 0 } end
   return Q.tx
@@ -56,7 +56,7 @@ local function check_room(Q)
   local sum, most, most_bytes = totals(Q), Q.limits.length, Q.limits.bytes
   if sum.n == 0 then return true end
   if Q.limits.evict then
-    local kept = Q.h.leased - sum.freed   -- what is leased cannot make room
+    local kept = Q.h.leased - sum.freed   -- leased messages cannot be evicted
     return (most == 0 or kept + sum.n <= most) and (most_bytes == 0 or sum.bytes <= most_bytes)
   end
   return (most == 0 or Q.h.len - sum.freed + sum.n <= most) and
@@ -75,7 +75,7 @@ local function check_part(Q, part)
   if not check_acks(Q, part) then return 'FENCED' end
 end
 
--- Why it cannot be done, and which part is to blame; nil if it can.
+-- Returns why the commit is refused, and the refused part; nil if it can be done.
 local function check(queues, parts)
   for _, part in ipairs(parts) do
     if queues(part.queue) then queues(part.queue).tx = nil end
@@ -103,8 +103,8 @@ local function apply_part(Q, part)
   end
 end
 
--- digest: what the commit is, for whoever wants to be told that another one had its identifier. Answers {DONE}, {AGAIN}
--- if it was applied before, or {FAILED, why, part}.
+-- digest: of the commit's contents, to detect the reuse of its identifier. Returns {DONE}, {AGAIN} if it was applied before, or
+-- {FAILED, why, part}.
 local function commit(C, queues, key, keep_ms, digest, parts)
   local applied = call('GET', key)
   if applied then
@@ -124,8 +124,7 @@ local function commit(C, queues, key, keep_ms, digest, parts)
   return { 'DONE' }
 end
 
--- One message, alone in its entry, and a key that will tell what becomes of it. A[i] = origin, n, bytes, record. Answers as
--- commit.
+-- Puts one message, alone in its entry, with a key that tracks it. A[i] = origin, n, bytes, record. Returns as commit.
 local function publish_watched(C, Q, key, keep_ms, A, i)
   if not Q then return refuse('GONE', 0) end
   local done = publish(Q, A[i], '', A, i + 1, 1)
@@ -135,8 +134,8 @@ local function publish_watched(C, Q, key, keep_ms, A, i)
   return { 'DONE' }
 end
 
--- One message under a number of its journal: what has this number, or a lower one than was applied, was done before.
--- A[i] = origin, reason ('' = into the queue, else to the dead letters), error, n, bytes, record. Answers as commit.
+-- Puts one message under a journal number, unless the same or a higher number was applied before.
+-- A[i] = origin, reason ('' = into the queue, else to the dead letters), error, n, bytes, record. Returns as commit.
 local function numbered(C, Q, key, number, A, i)
   if number <= tonumber(call('GET', key) or 0) then
     if Q then count(Q, 'duplicates', 1) end

@@ -1,17 +1,17 @@
--- A queue is emptied: what is ready goes for good, a stretch a call
+-- Purge ready messages of a queue in batches
 
-local OCTETS_MOST = 4 * 1024 * 1024  -- that one call reads, and one message more
-local KEPT_MS = 3600000              -- of a run that nobody goes on with
+local OCTETS_MOST = 4 * 1024 * 1024  -- read by one call, plus one message
+local KEPT_MS = 3600000              -- a purge is forgotten this long after its last call
 
--- The newest entry: what is put in, or goes to the end, from now on stands behind it. The stream's last may be behind the newest
--- that is left: old entries move to x (upkeep.lua), but none beyond the cursor.
+-- The newest entry, which later messages follow. The last entry of the stream may be older, as upkeep.lua moves entries before the
+-- cursor to x.
 local function newest(Q)
   local e = call('XREVRANGE', Q.s, '+', '-', 'COUNT', 1)[1]
   return e and number_of(e[1]) >= Q.h.ce and e[1] or entry_id(Q, Q.h.ce)
 end
 
--- The number of the last entry that is meant by an id that was the newest one once. A store that had lost the last of its data
--- gives numbers out again, under another generation: those are of what came later.
+-- The number of the last entry to purge, from the id of a former newest entry. A store that lost its latest data reuses numbers in
+-- a new generation, for later messages.
 local function last_of(Q, id)
   local generation, number = string.match(id, '^(%d+)-(%d+)$')
   for g, first in string.gmatch(Q.h.gens or '', '(%d+):(%d+)') do
@@ -27,22 +27,18 @@ local function discard(Q, piece)
   fates.tell(Q, piece.id, 'emptied')
 end
 
--- KEYS 8 of the queue. What an emptying would mean now: {newest entry, messages that are ready, that are leased}.
+-- KEYS 8 of the queue. Previews a purge: {newest entry, ready messages, leased messages}.
 FUNCTIONS.ready = function(K)
   begin()
   local Q = open_queue({ now = now_ms(), generation = '0' }, K, 1)
   return Q and { newest(Q), Q.ready, Q.h.leased } or 'GONE'
 end
 
--- KEYS epoch, 8 of the queue, emptied:<run>; ARGV epoch until('' = not said). Removes up to STEP of the messages that are ready, or
--- came back, of those that were in the queue when `until` was its newest entry, or the run's first call came; what is leased
--- stays whosever it is. What is over its time dies of that. Answers {messages, their octets, 1 = there may be more, until}, of the
--- whole run: a call that is made again because its answer was lost goes on, and tells the truth. Who goes on says `until` as it
--- was answered: a run that was forgotten meanwhile would mean all that is there by then.
-FUNCTIONS.empty = function(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- KEYS epoch, 8 of the queue, emptied:<run>; ARGV epoch until('' = all). Removes up to STEP ready or returned messages up to
+-- the entry `until`, or up to the newest entry at the first call. Leased messages stay; expired ones become dead letters. Returns
+-- {messages, their octets, 1 = there may be more, until} for the whole purge, so a retry after a lost answer is correct. Pass the
+-- returned `until` in later calls, or a forgotten purge would include later messages.
+FUNCTIONS.empty = on_dataset(function(K, A)
   local C = { now = now_ms(), generation = generation_of(A[1]), session = '' }
   local Q = open_queue(C, K, 2)
   if not Q then return 'GONE' end
@@ -65,4 +61,4 @@ FUNCTIONS.empty = function(K, A)
   call('HSET', K[10], 'until', till, 'messages', num(messages), 'octets', num(octets))
   call('PEXPIRE', K[10], KEPT_MS)
   return { messages, octets, got > 0 and 1 or 0, till }
-end
+end)

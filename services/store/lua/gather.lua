@@ -1,17 +1,16 @@
--- Gathering what is ready, in order: returned messages first, then new ones
+-- Gather ready messages in order: returned ones first, then new ones
 
--- In order, until so many octets are read; the last may pass them. Answers how many messages, their octets, and what is to be taken
--- out of r once everything is read.
--- up_to: the highest number of an entry that is meant, nil = any
+-- Gathers returned messages until `max_bytes` octets are read. Returns their number, their octets, and the members to remove from r
+-- once everything is read. up_to: the highest entry number, nil = any
 local function gather_returned(Q, want, max_bytes, out, up_to)
   local highest = up_to and num(up_to * PER_ENTRY + PER_ENTRY - 1) or '+inf'
   local keys = call('ZRANGEBYSCORE', Q.r, '-inf', highest, 'LIMIT', 0, want)
   if #keys == 0 then return 0, 0, keys end
   local records = call('HMGET', Q.f, unpack(keys))
-  local looked, read, entry, loaded = 0, 0, nil, nil
+  local scanned, read, entry, loaded = 0, 0, nil, nil
   repeat
-    looked = looked + 1
-    local key = keys[looked]
+    scanned = scanned + 1
+    local key = keys[scanned]
     local position = tonumber(key)
     local index = position % PER_ENTRY
     local id = entry_id(Q, (position - index) / PER_ENTRY)
@@ -19,13 +18,13 @@ local function gather_returned(Q, want, max_bytes, out, up_to)
     if loaded then
       local blob = slice(loaded.b, index, 1)
       out[#out + 1] = { id = id, n = loaded.n, from = index, count = 1, t = loaded.t, o = loaded.o, blob = blob,
-        key = key, h = history(records[looked] or ('0 0 0 ' .. num(Q.C.now) .. ' ' .. num(Q.C.now) .. ' ')), r = loaded.r }
+        key = key, h = history(records[scanned] or ('0 0 0 ' .. num(Q.C.now) .. ' ' .. num(Q.C.now) .. ' ')), r = loaded.r }
       read = read + #blob
     else
-      call('HDEL', Q.f, key)   -- somebody else took its entry out of the stream: the others come all the same
+      call('HDEL', Q.f, key)   -- the entry was removed by other means
     end
-  until looked == #keys or read >= max_bytes
-  return #out, read, { unpack(keys, 1, looked) }
+  until scanned == #keys or read >= max_bytes
+  return #out, read, { unpack(keys, 1, scanned) }
 end
 
 local function gather_new(Q, want, max_bytes, out, up_to)
@@ -58,24 +57,24 @@ local function gather_new(Q, want, max_bytes, out, up_to)
   return got
 end
 
--- Answers the returned ones, the new ones, and how many messages both are. up_to: none behind the entry of this number.
+-- Returns the returned messages, the new ones, and the number of both. up_to: the highest entry number, nil = any
 local function gather(Q, want, max_bytes, up_to)
   local back, new = {}, {}
   local ready = Q.h.len - Q.h.leased
   if ready <= 0 then return back, new, 0 end
   want = math.min(want, ready)
-  -- the size of a returned message is not known before it is read: no more are looked up than are likely to be taken
+  -- sizes of returned messages are unknown before they are read, so read no more than are likely to be taken
   local mean = math.max(1, Q.h.bytes / math.max(1, Q.h.len))
   local step = math.max(1, math.min(want, math.floor(max_bytes / mean)))
   local got, read, gone = gather_returned(Q, step, max_bytes, back, up_to)
   if got < want and read < max_bytes and (got < step or call('ZCARD', Q.r) == #gone) then
     got = got + gather_new(Q, want - got, max_bytes - read, new, up_to)
   end
-  if #gone > 0 then call('ZREM', Q.r, unpack(gone)) end   -- all is read: nothing fails half way
+  if #gone > 0 then call('ZREM', Q.r, unpack(gone)) end   -- after all reads, so that a failure changes nothing
   return back, new, got
 end
 
--- The messages of a gathered piece go to the dead letters.
+-- Moves the messages of a gathered piece to the dead letters.
 local function kill(Q, piece, reason)
   local mask = shl(ones(piece.count), piece.from)
   for j = 0, piece.count - 1 do

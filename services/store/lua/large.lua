@@ -1,4 +1,4 @@
--- What is too large for the peers of a transmission queue (rqp_mca.md 3.1)
+-- Find messages that are too large for the peers of a transmission queue (rqp_mca.md 3.1)
 
 -- Octets of a record's body, without its attributes.
 local function body_length(record)
@@ -6,7 +6,7 @@ local function body_length(record)
   return #record - 4 - (band(flags, 1) == 1 and 2 + high * 256 + low or 0)
 end
 
--- Whether some of an entry's records have bodies that the queue's peers do not take.
+-- Whether an entry has records with bodies that are too large for the queue's peers.
 local function is_too_large(Q, n, bytes, blob)
   local largest, p = Q.limits.largest, 1
   if largest == 0 or bytes <= largest then return false end
@@ -18,7 +18,7 @@ local function is_too_large(Q, n, bytes, blob)
   return false
 end
 
--- The first records of an entry as one: n, bytes, blob.
+-- The first `n` records of an entry as an entry: n, bytes, blob.
 local function first_of(blob, n)
   local first = slice(blob, 0, n)
   return n, body_bytes(first, n), first

@@ -1,18 +1,18 @@
--- The log's other side: what neighbours have, and who subscribes (pubsub.md 4, 5)
+-- Links to neighbours, and queues that subscribe to the log (pubsub.md 4, 5)
 
 local function log_context(K, A)
   return { held = {}, freed = {}, session = '', now = now_ms(), generation = generation_of(A[1]),
     dataset = dataset_of(A[1]), bridged = true, log_keys = { s = K[2], h = K[3], held = K[4], gone = K[5] } }
 end
 
--- KEYS log:h log:b; answers {version, qid, document, ...}.
+-- KEYS log:h log:b; returns {version, {qid, document, ...}}.
 local function log_bindings(K)
   begin()
   return { call('HGET', K[1], 'bindings') or '0', call('HGETALL', K[2]) }
 end
 
--- document: '' where the queue subscribes to nothing. A version is never used again, also not after the data went back
--- in time: somebody may still know what it meant.
+-- Stores the subscription of a queue. document: '' = none. Versions are never reused, even after a restore of older data, as edges
+-- may have cached them.
 local function bind(h, b, qid, document)
   local old = call('HGET', b, qid) or ''
   if old == document then return end
@@ -20,8 +20,8 @@ local function bind(h, b, qid, document)
   call('HSET', h, 'bindings', num(math.max(now_ms(), tonumber(call('HGET', h, 'bindings') or 0) + 1)))
 end
 
--- A copy for a queue that cannot take it goes to its dead letters: a link must not stand still for it (pubsub.md 5.1).
--- Answers the reason it has there, '' if the queue has it, nil if there is no queue.
+-- Puts a copy into a queue, or into its dead letters if it is refused, so that the link is not blocked (pubsub.md 5.1). Returns the
+-- reason of the dead letter, '' if the queue has it, nil if there is no queue.
 local function copy_or_bury(Q, origin, record)
   if not Q then return end
   local reason = closed(Q, '') or is_too_large(Q, 1, #record - 4, record) and 'LARGE'
@@ -31,19 +31,19 @@ local function copy_or_bury(Q, origin, record)
   return name
 end
 
--- A damaged queue stops neither the link nor the writing down of what was taken. c = {queue, record, number of the copy};
--- C.told gets what became of each that may be traced.
+-- Puts a copy; failures of a damaged queue only count as lost. c = {queue, record, number of the copy}; C.results gets the result of
+-- each copy that may be traced.
 local function copy_if_possible(C, L, queues, origin, c)
   local ok, became = pcall(function() return copy_or_bury(queues(c[1]), origin, c[2]) end)
   if not ok then tally(L, 'copies_lost', 1) return end
-  if became and C.told and string.find(c[2], 'traceparent', 1, true) then
-    local n = #C.told
-    C.told[n + 1], C.told[n + 2] = c[3], became
+  if became and C.results and string.find(c[2], 'traceparent', 1, true) then
+    local n = #C.results
+    C.results[n + 1], C.results[n + 2] = c[3], became
   end
 end
 
--- The set of numbers of an origin that are here. What claims to be of our own incarnation and was never given out is
--- from before our data went back in time: then we go on under another one.
+-- The set of numbers of an origin that are here. Unknown numbers of our own incarnation show that older data was restored: then a
+-- new incarnation begins.
 local function held_of(C, L, store, inc, to)
   if store == L.store and inc == L.inc then
     if to < L.next then return nil end
@@ -58,7 +58,7 @@ local function lines_of(block)
   return out
 end
 
--- Lines that came in one piece, as entries of the usual size.
+-- Appends lines that arrived in one block, as entries of the usual size.
 local function log_block(C, L, origin, first, n, block, bridged)
   local function entry(many, part)
     log_entry(C, L, origin, first, many, part, bridged)
@@ -68,12 +68,12 @@ local function log_block(C, L, origin, first, n, block, bridged)
   if #block > LOG_ENTRY then in_blocks(lines_of(block), entry) else entry(n, block) end
 end
 
--- Numbers that come in order are one stretch, over several paths a few. A neighbour whose numbers are scattered over
--- more, or who names ever new origins, would make every step of the store longer for everybody.
+-- Numbers usually form one interval, over several paths a few. Neighbours whose numbers form more intervals or origins than these
+-- are refused, as they would slow down every call.
 local SCATTERED = 1000
 local ORIGINS = 10000
 
--- Whether from..to would be a piece of its own.
+-- Whether from..to would be a separate interval.
 local function is_apart(set, from, to)
   for i = 1, #set do
     if set[i][1] <= to + 1 and set[i][2] >= from - 1 then return false end
@@ -81,7 +81,7 @@ local function is_apart(set, from, to)
   return true
 end
 
--- What makes no piece more is always taken: else whoever forged a thousand would shut out the store whose name he used.
+-- Numbers that extend an interval are always accepted; otherwise forged intervals could exclude the store that they name.
 local function scattered(C, set, from, to)
   if set and (#set >= SCATTERED and is_apart(set, from, to) or #set == 0 and call('HLEN', set.key) >= ORIGINS) then
     C.scattered = true
@@ -117,7 +117,7 @@ local function accept_lines(C, L, queues, e)
   return taken
 end
 
--- The parts of from..to that the set lacks.
+-- The parts of from..to that are not in the set.
 local function lacking(set, from, to)
   local out = {}
   for i = 1, #set do
@@ -130,8 +130,8 @@ local function lacking(set, from, to)
   return out
 end
 
--- Numbers that a neighbour does not have any more. They are told to whoever follows us, and taken if somebody else still
--- has them. Answers how many of them are news.
+-- Records numbers that a neighbour no longer has. Followers of this store are informed, and the numbers are still accepted from
+-- others. Returns how many of them are new.
 local function accept_gap(C, L, store, inc, from, to)
   local held, missing = held_of(C, L, store, inc, to), 0
   local gone = held and numbers_of(L, L.keys.gone, store .. ' ' .. inc)
@@ -149,15 +149,12 @@ end
 
 -- KEYS epoch log:s log:h log:held log:gone, 8 a queue, [epoch again]. ARGV epoch bindings wake-channel queues, then items:
 --   E store inc first n bridged block k (index queue record)*k    G store inc from to
--- Answers {accepted, missing, (queue copies octets)...}, or why nothing could be taken. With the last key one list more
--- stands at the end, (copy became)...: of the copies that were made now and may be traced, which ones, counted through
--- all items, and what copy_or_bury said. Older libraries look at no such key.
-local function log_accept(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- Returns {accepted, missing, (queue copies octets)...}, or why nothing was accepted. With the last key a list (copy result)... is
+-- added for the copies that may be traced: their numbers through all items, and the results of copy_or_bury. Older libraries ignore
+-- that key.
+local log_accept = on_dataset(function(K, A)
   local C = log_context(K, A)
-  C.wake, C.told = A[3], K[6 + 8 * A[4]] and {}
+  C.wake, C.results = A[3], K[6 + 8 * A[4]] and {}
   local L, opened, list = open_log(C), {}, {}
   if L.bindings ~= A[2] then return 'BINDINGS' end
   local reason = log_closed(C, L)
@@ -189,7 +186,7 @@ local function log_accept(K, A)
       accepted = accepted + accept_lines(C, L, queues, e)
     end
   end
-  close_log(C)   -- first: a damaged queue must not undo what is held
+  close_log(C)   -- first, so that a damaged queue does not prevent it
   for q = 1, #list do close_queue(list[q]) end
   if C.scattered then return 'SCATTERED' end
   local out = { accepted, missing }
@@ -199,32 +196,26 @@ local function log_accept(K, A)
       out[at + 1], out[at + 2], out[at + 3] = q, Q.counts.added, Q.counts.bytes_in
     end
   end
-  out[#out + 1] = C.told or nil
+  out[#out + 1] = C.results or nil
   return out
-end
+end)
 
--- KEYS epoch lease; ARGV epoch holder ttl(ms, 0 = let go). Answers 1 while the holder has it.
-local function log_lease(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- KEYS epoch lease; ARGV epoch holder ttl(ms, 0 = release). Returns 1 while the holder has the lease.
+local log_lease = on_dataset(function(K, A)
   local holder = call('GET', K[2])
   if holder and holder ~= A[2] then
-    if A[3] ~= '0' then call('PEXPIRE', K[2], A[3], 'LT') end   -- the clock may have been stepped back since it was set
+    if A[3] ~= '0' then call('PEXPIRE', K[2], A[3], 'LT') end   -- the clock may have been stepped back meanwhile
     return 0
   end
   if A[3] == '0' then call('DEL', K[2]) return 0 end
   call('SET', K[2], A[2], 'PX', A[3])
   return 1
-end
+end)
 
--- KEYS epoch log:s log:h log:held log:gone; ARGV epoch told. Who we are and what we hold, as of this moment. told: the
--- last number of our incarnation that a neighbour holds; if we did not give it out, our data went back in time:
--- {store, incarnation, numbers given out, place behind the last entry, id of the last one trimmed, held pairs, gone pairs}.
-local function log_state(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- KEYS epoch log:s log:h log:held log:gone; ARGV epoch known. Returns the state of the log. known: the last number of this
+-- incarnation that a neighbour holds; if it is unknown, older data was restored, and a new incarnation begins. Returns
+-- {store, incarnation, last number, place of the last entry, id of the last trimmed entry, held pairs, gone pairs}.
+local log_state = on_dataset(function(K, A)
   local C = log_context(K, A)
   local L = open_log(C)
   own_incarnation(C, L)
@@ -232,4 +223,4 @@ local function log_state(K, A)
   close_log(C)
   return { L.store, L.inc, num(L.next - 1), head_of(L), call('HGET', K[3], 'trimmed') or '0-0', call('HGETALL', K[4]),
     call('HGETALL', K[5]) }
-end
+end)

@@ -1,17 +1,15 @@
--- The log of the text service: what was sent, here and at the neighbours, in the order in which it came (docs/pubsub.md)
+-- The log of the text service: messages sent here and at neighbours, in the order of arrival (docs/pubsub.md)
 
-local LOG_ENTRY = 65536  -- octets of lines after which an entry is closed
-local LOG_ERA = 1048576  -- octets of lines under one era: whoever reads to the end of an era gets no more at once
+local LOG_ENTRY = 65536  -- octets of lines of an entry, unless one line is longer
+local LOG_ERA = 1048576  -- octets of lines in one era, which bound a read to the end of the era
 local LOG_FIELDS = { 'store', 'server', 'inc', 'era', 'next', 'serial', 'bytes', 'level', 'bindings', 'era_bytes' }
 
--- What an entry takes in the server's memory, rather a little more than less. Measured, as the growth of used_memory over
--- thousands of entries alike, on Redis 7.0 and Valkey 9.1: beside a line of 9 octets and the origin 28 to 36, some more
--- where numbers are great. An eighth is what allocators lose by rounding up: jemalloc from nothing to a quarter. So a log
--- whose entries all are of a size that fits badly is a tenth larger than it says.
+-- The memory of an entry, rounded up. Measured as the growth of used_memory over thousands of equal entries on Redis 7.0 and Valkey
+-- 9.1: 28 to 36 octets in addition to a line of 9 octets and the origin, more for large numbers. Allocators lose an eighth by
+-- rounding up (jemalloc up to a quarter), so the estimate may be a tenth too low for some sizes.
 local function weight(origin, block) return #block + math.floor(#block / 8) + #origin + 48 end
 
--- Which server this is. A restart, a restored copy and a new primary are others, and so is a primary that was a replica
--- in between.
+-- The identity of this server; it changes with a restart, a restored copy, and each promotion to primary.
 local run_id, server_id, server_at = nil, nil, 0
 local function server_of(C)
   run_id = run_id or string.match(call('INFO', 'server'), '\nrun_id:(%x+)')
@@ -36,7 +34,7 @@ end
 
 local function tally(L, counter, by) if by ~= 0 then L.counts[counter] = (L.counts[counter] or 0) + by end end
 
--- Sets of numbers as text, "1-100+105-200"; each is read once a call and written back by close_log.
+-- Sets of numbers as text, "1-100+105-200"; each is read once for each call and written back by close_log.
 
 local function numbers_of(L, key, field)
   local name = key .. ' ' .. field
@@ -63,7 +61,7 @@ local function include(set, from, to)
   set.dirty = true
 end
 
--- Takes from..to out; answers how many of them were in.
+-- Removes from..to; returns how many of them were in the set.
 local function exclude(set, from, to)
   local out, removed = {}, 0
   for i = 1, #set do
@@ -100,7 +98,7 @@ local function save_set(set)
   set.dirty = false
 end
 
--- With each entry, not at the end of the call: whatever fails in between, no id and no number is used twice.
+-- Called with each entry, so that ids and numbers are never reused, whatever fails afterwards.
 local function save_place(L)
   call('HSET', L.keys.h, 'next', num(L.next), 'serial', num(L.serial), 'bytes', num(L.bytes), 'era', num(L.era),
     'era_bytes', num(L.era_bytes))
@@ -113,9 +111,9 @@ local function close_log(C)
   for counter, by in pairs(L.counts) do call('HINCRBY', L.keys.h, counter, num(by)) end
 end
 
--- Numbers are given out under an incarnation that no other server, and no older copy of this one's data, ever uses.
--- The era makes ids grow also where the data went back in time. Where the clock is behind it leaves out those that may
--- have been lost, and goes another way than whoever began with the same data before.
+-- Each server, and each restored copy of data, numbers messages under an incarnation of its own. The era makes ids increase even
+-- after a restore of older data. If the clock is behind, it skips eras that may have been lost, by a distance that differs between
+-- servers.
 local LOST_ERAS = 4096   -- 2 GiB of lines or more
 local function later_era(L, now, server)
   if now > L.era then return now end
@@ -141,8 +139,8 @@ local function own_incarnation(C, L)
   if not L.inc or L.server ~= server or L.store ~= C.dataset then begin_incarnation(C, L, server) end
 end
 
--- The id is "<era>-<messages in the log up to here>", so ids tell how many messages lie between two places. An era that
--- is full gives way to the next: not to the time, as a clock that is ahead of the next primary's would do harm.
+-- The id is "<era>-<messages in the log up to here>", so the difference of ids is a number of messages. A full era is followed by
+-- the next number, not by the time, as this clock may be ahead of the next primary's.
 local function log_entry(C, L, origin, first, n, block, bridged)
   local serial = L.serial + n
   if L.era_bytes > 0 and L.era_bytes + #block > LOG_ERA then L.era, L.era_bytes = L.era + 1, 0 end
@@ -151,7 +149,7 @@ local function log_entry(C, L, origin, first, n, block, bridged)
   L.serial, L.era_bytes, L.bytes = serial, L.era_bytes + #block, L.bytes + weight(origin, block)
 end
 
--- Lines as blocks of up to LOG_ENTRY octets; one that is longer has a block of its own.
+-- Splits lines into blocks of up to LOG_ENTRY octets; a longer line has its own block.
 local function in_blocks(lines, take)
   local from, size = 1, 0
   for i = 1, #lines do
@@ -172,7 +170,7 @@ local function log_own(C, L, n, block, bridged)
   tally(L, 'sent', n)
 end
 
--- Why nothing may be put in now, or nil.
+-- Why the log accepts no messages now, or nil.
 local function log_closed(C, L)
   local full = guard(C)
   if full then return full end
@@ -192,14 +190,14 @@ local function is_utf8(text)
   return not string.find(text, '[\128-\255]')
 end
 
--- A body as a legal message: as it is, or escaped (pubsub.md 5.3).
+-- Converts a body to a legal message, escaped if necessary (pubsub.md 5.3).
 local function message_of(body)
   if not string.find(body, '[%z\1-\31\128-\255]') then return body end
   if not string.find(body, '[%z\1-\31]') and is_utf8(body) then return body end
   return (string.gsub(body, '[%z\1-\31\128-\255\\]', escape))
 end
 
--- What is put into a queue that publishes appears in the log, but for what came from there (pubsub.md 5.2).
+-- Appends messages of a queue that publishes to the log, except those that came from the log (pubsub.md 5.2).
 local function log_bridge(Q, n, blob)
   local lines, head, p = {}, 'SEND ' .. Q.limits.tag .. ' ', 1
   for i = 1, n do

@@ -1,6 +1,6 @@
--- Publish
+-- Put messages into a queue
 
--- The first entry of a generation is numbered explicitly, after all that were ever given out.
+-- The id of the next entry; the first of a generation has an explicit number after all former ones.
 local function next_id(Q)
   local generation = Q.C.generation
   if string.match(Q.h.gens or '', '(%d+):%d+$') == generation then return generation .. '-*' end
@@ -16,7 +16,7 @@ local function next_id(Q)
   return generation .. '-' .. num(first)
 end
 
--- more: further fields of the entry, or nothing
+-- Appends an entry. more: further fields
 local function append(Q, n, t, origin, blob, ...)
   local entry = call('XADD', Q.s, Q.appended or next_id(Q), 'n', n, 't', t, 'o', origin, 'b', blob, ...)
   Q.appended, Q.newest = Q.C.generation .. '-*', entry
@@ -24,8 +24,8 @@ local function append(Q, n, t, origin, blob, ...)
   return entry
 end
 
--- Why nobody with this holder may put anything in, or nil. holder: '' = no reservation is known of, '?x' = x, who needs
--- none of its own, x = x, who must have it.
+-- Why a reservation excludes this holder, or nil. holder: '' = none, '?x' = x, which needs no reservation, x = x, which must have
+-- the reservation.
 local function reserved(Q, holder)
   local by = Q.h.holder and Q.h.holder ~= '' and FUNCTIONS.claim(Q.q, 'reserve', Q.C.now).by
   if holder == '' then return by and 'RESERVED' end
@@ -33,7 +33,7 @@ local function reserved(Q, holder)
   return by and by ~= string.sub(holder, 2) and 'RESERVED' or nil
 end
 
--- Why nothing at all may be put in now, or nil.
+-- Why the queue accepts no messages now, or nil.
 local function closed(Q, holder)
   local full = guard(Q.C)
   if full then return full end
@@ -42,7 +42,7 @@ local function closed(Q, holder)
   if holder ~= '' or Q.h.holder and Q.h.holder ~= '' then return reserved(Q, holder) end
 end
 
--- Of one entry's records, how many the bounds let in: a prefix.
+-- How many leading records of an entry fit within the bounds, and their octets.
 local function room(Q, n, bytes, blob)
   local most, most_bytes = Q.limits.length, Q.limits.bytes
   local left = most > 0 and most - Q.h.len or n
@@ -59,7 +59,7 @@ end
 
 local evict
 
--- Of one entry's records, those before the first that is larger than the whole queue may be: nobody makes way for it.
+-- The records of an entry before the first that is larger than the whole queue, for which nothing is evicted.
 local function admissible(Q, n, bytes, blob)
   if Q.limits.bytes == 0 or bytes <= Q.limits.bytes then return n, bytes end
   local number, sum, p = 0, 0, 1
@@ -71,8 +71,8 @@ local function admissible(Q, n, bytes, blob)
   return number, sum
 end
 
--- Appends of one entry what the bounds let in, a prefix; answers how many, and their octets. Where the oldest make way
--- it goes on in parts, so that it makes no difference how messages were packed.
+-- Appends the leading records of an entry that fit; returns their number and octets. With eviction it continues in parts, so that
+-- the result does not depend on the packing.
 local function put(Q, t, origin, n, bytes, blob)
   local fit, fit_bytes = room(Q, n, bytes, blob)
   local done, done_bytes = 0, 0
@@ -95,9 +95,9 @@ local function put(Q, t, origin, n, bytes, blob)
   return done, done_bytes
 end
 
--- Puts in what the peers take, where some is too large; in order: what stands before the first of those. Nothing goes in
--- behind the first that finds no room. Reply:
--- {total, 'LARGE', {accepted of the others, index of each that is too large...} for each entry}.
+-- Puts the records that are not too large for the peers, with in_order only those before the first that is. Stops at the first
+-- record without room. Returns
+-- {total, 'LARGE', {number accepted of the others, index of each that is too large...} for each entry}.
 local function publish_smaller(Q, origin, A, i, k, in_order)
   local t, total, total_bytes, out, stopped = num(Q.C.now), 0, 0, { 0, 'LARGE' }, false
   for e = 1, k do
@@ -117,8 +117,8 @@ local function publish_smaller(Q, origin, A, i, k, in_order)
   return out
 end
 
--- Nothing goes in behind the first record that finds no room: so it makes no difference how they were packed, which what is
--- traced changes (tracing.py). in_order: nor behind the first that is refused for whatever else.
+-- Stops at the first record without room, so that the result does not depend on the packing, which tracing changes (tracing.py).
+-- in_order: stops at the first record that is refused for any reason.
 local function publish(Q, origin, holder, A, i, k, in_order)
   local reason = closed(Q, holder)
   if reason then return { 0, reason } end

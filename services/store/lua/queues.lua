@@ -1,9 +1,9 @@
--- Queues: loaded once a call, written back once
+-- Load queues once for each call, and write them back once
 
--- What decides is loaded; counters are only ever added to. `limits` is one field, parsed once for all calls:
--- "max_length max_bytes overflow ttl max_deliveries paused dead_max ack_level tag largest", 0 = no bound; tag: what it
--- publishes under, '' or * = nothing; largest: octets of a body that its peers take, only where it leads to other systems.
--- Of older documents the last ones lack.
+-- Fields that decisions need are loaded; counters are only incremented. `limits` is one field, parsed once for all calls:
+-- "max_length max_bytes overflow ttl max_deliveries paused dead_max ack_level tag largest", 0 = no bound; tag: published
+-- under, '' or * = not published; largest: octets of a body for peers, of queues with `remote` only. Older documents lack the last
+-- ones.
 local FIELDS = { 'id', 'len', 'bytes', 'leased', 'ce', 'ci', 'lot', 'moved', 'rc_at', 'watched', 'gens', 'limits', 'holder' }
 local NUMBERS = 10 -- of them, after the id
 
@@ -49,7 +49,7 @@ local function close_queue(Q)
   if Q.C.wake and Q.ready <= 0 and Q.h.len - Q.h.leased > 0 then call('PUBLISH', Q.C.wake, Q.h.id) end
 end
 
--- Entry numbers never fall, also over generations, so a number alone names an entry; gens = "gen:first ...".
+-- Entry numbers increase across generations, so a number identifies an entry; gens = "gen:first ...".
 local function generation_at(Q, number)
   local found
   for g, first in string.gmatch(Q.h.gens or '', '(%d+):(%d+)') do
@@ -67,7 +67,7 @@ local function fields_of(raw)   -- n t o b [c] [r], as append and to_end wrote t
   return { n = tonumber(raw[2]), t = raw[4], o = raw[6], b = raw[8], c = c and raw[10] or nil, r = raw[c and 12 or 10] }
 end
 
--- One entry as {n, t, o, b, c, r}, from the stream or from x; nil when it is settled and gone.
+-- Loads an entry as {n, t, o, b, c, r} from the stream or from x; nil if it is settled.
 local function load(Q, entry)
   local found = call('XRANGE', Q.s, entry, entry)[1]
   if found then return fields_of(found[2]) end
@@ -77,7 +77,7 @@ local function load(Q, entry)
   end
 end
 
--- Settling one position at a time or a whole entry
+-- Settle single positions or a whole entry
 
 local function mask_of(Q, entry)
   if not Q.masks then Q.masks, Q.masked = {}, call('EXISTS', Q.m) == 1 end
@@ -95,7 +95,7 @@ local function drop_entry(Q, entry)
   return false
 end
 
--- Marks messages as settled; the entry goes with its last one. False: the entry was gone already.
+-- Marks messages as settled, and removes the entry with its last one. Returns false if the entry was removed before.
 local function settle_mask(Q, entry, n, mask)
   local old = mask_of(Q, entry)
   local new = bor(old, mask)
@@ -110,7 +110,7 @@ local function settle_mask(Q, entry, n, mask)
   return true
 end
 
--- What leaves the queue is taken off len and bytes, and off a running reconciliation that had counted it.
+-- Subtracts messages that leave from len and bytes, and from a running reconciliation that counted them.
 local function leave(Q, entry, number, bytes)
   add(Q, 'len', -number)
   add(Q, 'bytes', -bytes)
@@ -120,7 +120,7 @@ local function leave(Q, entry, number, bytes)
   end
 end
 
--- A note has no spaces and stands behind a ';', which no record had before there were notes.
+-- A note has no spaces and follows a ';', which older records do not contain.
 local function history(record)
   local lot, acquired, failed, first, last, note, err =
     string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%d+);?(%S*) ?(.*)$')
@@ -130,8 +130,8 @@ end
 local function history_text(lot, h) return lot .. ' ' .. num(h.acquired) .. ' ' .. num(h.failed) .. ' ' .. h.first ..
   ' ' .. h.last .. (h.note and ';' .. h.note or '') .. ' ' .. (h.err or '') end
 
--- Fates: what becomes of a message is told to whoever waits for it, in the step in which it leaves. Such a message is
--- alone in its entry, wherever it moves; Q.h.watched keeps all others free of the question.
+-- Fates: the step that removes a tracked message from the queue writes the result to its key. A tracked message is alone in its
+-- entry, wherever it moves; Q.h.watched saves the lookup in queues without any.
 
 local fates = {}
 
@@ -142,7 +142,7 @@ fates.watch = function(Q, entry, key)
   add(Q, 'watched', 1)
 end
 
--- Whoever does not ask any more has let the key expire, and is told nothing.
+-- Sets the result, unless the key has expired because it is no longer polled.
 fates.tell = function(Q, entry, fate)
   if Q.h.watched == 0 then return end
   local key = call('HGET', Q.q, watch_field(entry))
@@ -163,7 +163,7 @@ end
 
 -- Dead letters
 
-local LIGHT = 16 * 1024  -- octets of a record up to which its dead letter is read together with others (redrive.lua)
+local LIGHT = 16 * 1024  -- octets of a record up to which dead letters are read together (redrive.lua)
 
 local function attributes_and_body(record)
   local flags = string.byte(record, 1)
@@ -172,7 +172,7 @@ local function attributes_and_body(record)
   return string.sub(record, 7, 6 + size), string.sub(record, 7 + size)
 end
 
--- redriven: how often the message had been brought back from the dead before, or nil.
+-- Moves a record to the dead letters. redriven: number of former redrives, or nil.
 local function bury(Q, record, t, origin, entry, reason, h, err, redriven)
   local attributes, body = attributes_and_body(record)
   local now = num(Q.C.now)

@@ -1,11 +1,11 @@
--- Dead letters: a look, redrive and purge
+-- Scan, redrive and purge dead letters
 
-local READ_MOST = 4 * 1024 * 1024  -- octets that one call handles; a larger letter is handled alone
+local READ_MOST = 4 * 1024 * 1024  -- octets that one call handles; a larger dead letter is handled alone
 
-local LEAST = '\0\0\0\1\0'         -- the record of a message of one octet
-local AT_ONCE = 4                  -- light letters that are read together: with more it is hardly faster
+local LEAST = '\0\0\0\1\0'         -- a record with one octet
+local AT_ONCE = 4                  -- light dead letters that are read together; more are hardly faster
 
--- What A says of the letters that are meant: died at the latest, a part of the origin, reasons.
+-- Parses the filter in A: latest time of death, substring of the origin, reasons.
 local function wanted_of(A)
   local latest, origin, reasons = tonumber(A[6] or 0), A[7] or '', nil
   for i = 8, #A do
@@ -20,8 +20,8 @@ local function is_wanted(wanted, e)
     and (not wanted.origin or string.find(e.origin, wanted.origin, 1, true) ~= nil)
 end
 
--- Octets of a letter, whether it is meant, the octets of its body; the latter is cut if it is.
-local function look_at(fields, wanted, shown)
+-- Returns the octets of a dead letter, whether it matches, and the octets of its body, which is cut to `shown`.
+local function examine(fields, wanted, shown)
   local read, e, at = 0, {}, nil
   for j = 1, #fields, 2 do
     read = read + #fields[j + 1]
@@ -33,7 +33,7 @@ local function look_at(fields, wanted, shown)
   return read, true, #e.body
 end
 
--- Whether all letters from a place on are known to be light: it is behind the last that may be heavy (false: any may be).
+-- Whether all dead letters from a place on are light: it follows the last that may be heavy (false: any may be).
 local function are_light(place, heavy)
   if not heavy or place == '-' then return false end
   local ms, seq = string.match(place, '^%(?(%d+)-(%d+)$')
@@ -42,26 +42,26 @@ local function are_light(place, heavy)
   return ms > heavy_ms or ms == heavy_ms and seq >= heavy_seq
 end
 
--- KEYS d q; ARGV start end count octets-of-a-body [look latest origin reason ...]. Answers {whether there may be more, id
--- of the last that was looked at, then of each that is meant: id, octets of the whole body, fields}: at most `count`,
--- with the bodies' first octets (-1 = all), of at most `look` letters, and of READ_MOST octets and one letter more: of
--- those that may be heavy, up to 16 MiB each, no two are read at once.
--- latest: ms, when it died, 0 = whenever; origin: a part of it; reasons: none = any. Older callers have four arguments
--- and no second part of the answer, and name no q.
+-- KEYS d q; ARGV start end count octets-of-a-body [limit latest origin reason ...]. Returns {1 = there may be more, id of
+-- the last one scanned, then for each match: id, octets of the whole body, fields}: at most `count` matches, with the first octets
+-- of bodies (-1 = all), from at most `limit` dead letters and READ_MOST octets plus one dead letter. Heavy ones, of up to 16 MiB,
+-- are read one by one.
+-- latest: time of death in ms, 0 = any; origin: a substring; reasons: none = any. Older callers pass four arguments and no q, and
+-- get no id of the last one.
 FUNCTIONS.dead = function(K, A)
   begin()
-  local most, shown, look, wanted = tonumber(A[3]), tonumber(A[4]), tonumber(A[5] or A[3]), wanted_of(A)
+  local most, shown, limit, wanted = tonumber(A[3]), tonumber(A[4]), tonumber(A[5] or A[3]), wanted_of(A)
   local start, out, read, found = A[1], { 1, '' }, 0, 0
   local heavy, light = K[2] and call('HGET', K[2], 'heavy_dead'), false
-  while found < most and look > 0 and read < READ_MOST do
+  while found < most and limit > 0 and read < READ_MOST do
     light = light or are_light(start, heavy)
-    local asked, octets = math.min(light and AT_ONCE or 1, most - found, look), 0
+    local asked, octets = math.min(light and AT_ONCE or 1, most - found, limit), 0
     local letters = call('XRANGE', K[1], start, A[2], 'COUNT', asked)
     for i = 1, #letters do
       local id, fields = letters[i][1], letters[i][2]
-      local weight, is_meant, size = look_at(fields, wanted, shown)
+      local weight, matches, size = examine(fields, wanted, shown)
       octets = octets + weight
-      if is_meant then
+      if matches then
         found = found + 1
         out[#out + 1], out[#out + 2], out[#out + 3] = id, size, fields
       end
@@ -71,7 +71,7 @@ FUNCTIONS.dead = function(K, A)
       out[1] = 0
       break
     end
-    read, look = read + octets, look - asked
+    read, limit = read + octets, limit - asked
   end
   if not A[5] then table.remove(out, 2) end
   return out
@@ -85,7 +85,7 @@ local function encode_record(body, attributes)
   return head .. string.char(math.floor(#attributes / 256), #attributes % 256) .. attributes .. body
 end
 
--- Of a letter that has a context of W3C Trace Context among its attributes, what its span is made of.
+-- Adds the data for a span of a dead letter with a trace context in its attributes.
 local function tell_traced(reply, id, e)
   if not e.attributes or not string.find(e.attributes, 'traceparent', 1, true) then return end
   local n = #reply
@@ -93,22 +93,18 @@ local function tell_traced(reply, id, e)
 end
 
 -- KEYS epoch, 8 of the source, 8 of the target, [epoch again]; ARGV epoch wake-channel [run] id ...
--- Each dead letter is a message of the target in the same step, or stays. Answers {moved, missing, reason it stopped};
--- without a reason it may stop, too, when it has moved READ_MOST octets. How many a named run has moved is counted in the
--- source, so that whoever goes on with it after a crash knows. Without ids: whether the target would take any. With the
--- last key the answer goes on: id, reason and attributes of each that was moved and may be traced. Older libraries look at
--- no such key.
-FUNCTIONS.redrive = function(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- Moves each dead letter to the target in one step. Returns {moved, missing, why it stopped}; it also stops, without a reason,
+-- after READ_MOST octets. The dead letters that a named run has moved are counted in the source, to continue after a crash. Without
+-- ids: checks whether the target accepts messages. With the last key the reply continues with id, reason and attributes of each
+-- moved one that may be traced; older libraries ignore that key.
+FUNCTIONS.redrive = on_dataset(function(K, A)
   local C = { now = now_ms(), generation = generation_of(A[1]), wake = A[2], bridged = true }
   local source = open_queue(C, K, 2)
   local target = source
   if K[3] ~= K[11] then target = open_queue(C, K, 10) end
   if not source or not target then return 'GONE' end
   local moved, missing, reason, octets, traced = 0, 0, closed(target, '') or '', 0, { 0, 0, '' }
-  local run = A[3] and not string.match(A[3], '^%d+%-%d+$') and A[3]  -- no id: older callers name none
+  local run = A[3] and not string.match(A[3], '^%d+%-%d+$') and A[3]  -- an id is no run: older callers pass none
   local first = run and 4 or 3
   if reason == '' and not A[first] and room(target, 1, 1, LEAST) < 1 then reason = 'FULL' end
   for i = first, #A do
@@ -137,15 +133,12 @@ FUNCTIONS.redrive = function(K, A)
   if run and moved > 0 then call('HINCRBY', source.q, 'redrive:' .. run, moved) end
   traced[1], traced[2], traced[3] = moved, missing, reason
   return traced
-end
+end)
 
--- KEYS epoch, q, d; ARGV epoch id ... Answers how many were removed for good.
-FUNCTIONS.purge = function(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- KEYS epoch, q, d; ARGV epoch id ... Returns how many were deleted.
+FUNCTIONS.purge = on_dataset(function(K, A)
   local gone = 0
   for i = 2, #A do gone = gone + call('XDEL', K[3], A[i]) end
   if gone > 0 then call('HINCRBY', K[2], 'purged', gone) end
   return gone
-end
+end)

@@ -1,14 +1,13 @@
--- Requests of a ring: an operation under the id that its sender gave it is done once; who repeats it is told again what
--- came of it (ring.md 5.4)
+-- Execute the requests of a ring once for each id, and repeat the reply for a repeated request (ring.md 5.4)
 
--- Under an id stands "push done", "push <why it was refused>", "pull empty", "pull LARGE", "pull settled" or
--- "pull held <qid> <lot> <entry> <index>": never a body.
+-- The key of an id has "push done", "push <refusal>", "pull empty", "pull LARGE", "pull settled" or
+-- "pull held <qid> <lot> <entry> <index>", never a body.
 
-local EMPTY_MS = 600000   -- nothing was done: to forget that early costs at most one lease that nobody uses
-local PASSING = { MEMORY = true, EVICTS = true, UNKEPT = true } -- the store is closed: nothing more is written into it
+local EMPTY_MS = 600000   -- for pulls without effect; forgetting one early costs at most an unused lease
+local PASSING = { MEMORY = true, EVICTS = true, UNKEPT = true } -- the store accepts no data: the refusal is not stored
 local LENGTH = { push = 4, pull = 1, done = 2 }
 
--- What stands under the id, or nil; and whether that is of another kind of operation.
+-- Returns the stored result of an id, or nil, and whether it is of another kind of operation.
 local function before(key, kind)
   local text = call('GET', key)
   if not text then return nil end
@@ -18,11 +17,11 @@ end
 
 local function keep(key, text, keep_ms) call('SET', key, text, 'PX', keep_ms) end
 
--- A[i] = origin, n, bytes, record. Answers as commit.
-local function push(Q, key, keep_ms, told, A, i)
-  if told then
+-- A[i] = origin, n, bytes, record. Returns as commit.
+local function push(Q, key, keep_ms, stored, A, i)
+  if stored then
     if Q then count(Q, 'duplicates', 1) end
-    return told == 'done' and { 'AGAIN' } or refuse(told, 0)
+    return stored == 'done' and { 'AGAIN' } or refuse(stored, 0)
   end
   if not Q then return refuse('GONE', 0) end
   local done = publish(Q, A[i], '', A, i + 1, 1)
@@ -31,7 +30,7 @@ local function push(Q, key, keep_ms, told, A, i)
   return why and refuse(why, 0) or { 'DONE' }
 end
 
--- A lot, whichever session holds it: repeats and settlements come to any process of the store. Close it again.
+-- Opens a lot of any session, as repeats and settlements may reach any process; close_lot closes it.
 local function open_lot(Q, number)
   local text = call('HGET', Q.l, number)
   if not Q.lots then Q.lots = {} end
@@ -41,13 +40,13 @@ end
 
 local function close_lot(Q, number) Q.lots[number] = nil end
 
--- {qid, lot, entry, index} of what a pull leased, or nil: it leased nothing, or that is settled.
-local function lease_of(told)
-  local qid, lot, entry, index = string.match(told or '', '^held (%S+) (%d+) (%S+) (%d+)$')
+-- Parses the lease of a pull, {qid, lot, entry, index}; nil if there is none, or it is settled.
+local function lease_of(stored)
+  local qid, lot, entry, index = string.match(stored or '', '^held (%S+) (%d+) (%S+) (%d+)$')
   return qid and { qid = qid, lot = lot, entry = entry, index = tonumber(index) } or nil
 end
 
--- f(lot, e) of the leased message, its lot and its entry; nil if it is not leased any more.
+-- Calls f(lot, e) with lot and entry of the leased message; returns nil if the lease has ended.
 local function with_leased(Q, lease, f)
   if not Q or Q.h.id ~= lease.qid then return nil end
   local lot = open_lot(Q, lease.lot)
@@ -57,7 +56,7 @@ local function with_leased(Q, lease, f)
   return answer
 end
 
--- The message once more: {verdict, eight values as take tells them}, or EXPIRED.
+-- Returns the message again: {verdict, eight values as in the reply of take}, or EXPIRED.
 local function tell_again(Q, lease, verdict)
   return with_leased(Q, lease, function(_, e)
     local record = call('HGET', Q.f, num(number_of(lease.entry) * PER_ENTRY + lease.index))
@@ -68,16 +67,16 @@ local function tell_again(Q, lease, verdict)
   end) or { 'EXPIRED' }
 end
 
-local function pulled_before(q, Q, told)
+local function pulled_before(q, Q, stored)
   if Q then count(Q, 'duplicates', 1) end
-  if told == 'empty' then return { 'EMPTY' } end
-  if told == 'settled' then return { 'EXPIRED' } end
-  local lease = lease_of(told)
-  if not lease then return refuse(told, 0) end
+  if stored == 'empty' then return { 'EMPTY' } end
+  if stored == 'settled' then return { 'EXPIRED' } end
+  local lease = lease_of(stored)
+  if not lease then return refuse(stored, 0) end
   return tell_again(Q, lease, 'AGAIN'), { 'pull', q, lease, 'AGAIN' }
 end
 
--- A message that its asker could not use goes back to its place, and nothing of the lease is left, in no counter either.
+-- Returns a message to its place, and undoes the lease, including its counters.
 local function put_back(Q, out)
   returns(Q, { out[2], out[3], num(out[5]), 'front', '0', '' }, 1, 1)
   count(Q, 'delivered', -1)
@@ -85,10 +84,10 @@ local function put_back(Q, out)
   table.remove(Q.C.held)
 end
 
--- Answers {DONE, eight values as take tells them}, {AGAIN, the same} for a repeat, {EMPTY}, {EXPIRED}: it was leased once
--- and is not any more, {MORE}: ask again, those looked at had expired, or {FAILED, why, 0}.
-local function pull(q, Q, key, keep_ms, told, largest)
-  if told then return pulled_before(q, Q, told) end
+-- Returns {DONE, eight values as in the reply of take}, {AGAIN, the same} for a repeat, {EMPTY}, {EXPIRED}: the lease has ended,
+-- {MORE}: repeat the call, as all candidates had expired, or {FAILED, why, 0}.
+local function pull(q, Q, key, keep_ms, stored, largest)
+  if stored then return pulled_before(q, Q, stored) end
   if not Q then return refuse('GONE', 0) end
   local out = take(Q, 1, 1)
   if #out == 1 then
@@ -118,11 +117,11 @@ local function settle(Q, key, lease, lots)
   end) or { 'EXPIRED' }
 end
 
--- Settles what the pull of this id leased. Answers {DONE}, {AGAIN}, {EXPIRED}: it went back, {UNKNOWN}: this id leased
--- nothing, or {HELD, session}: ask again with that session's lots.
-local function done(Q, key, told, lots)
-  if told == 'settled' then return { 'AGAIN' } end
-  local lease = lease_of(told)
+-- Settles the message that a pull leased. Returns {DONE}, {AGAIN}, {EXPIRED}: it was returned, {UNKNOWN}: the id leased nothing, or
+-- {HELD, session}: repeat the call with that session's lots.
+local function done(Q, key, stored, lots)
+  if stored == 'settled' then return { 'AGAIN' } end
+  local lease = lease_of(stored)
   return lease and settle(Q, key, lease, lots) or { 'UNKNOWN' }
 end
 
@@ -131,14 +130,14 @@ end
 FUNCTIONS.request = function(C, queues, A, i)
   local key, keep_ms, q, kind = C.keys[tonumber(A[i])], A[i + 1], tonumber(A[i + 2]), A[i + 3]
   local Q = queues(q)
-  local told, differs = before(key, kind == 'push' and 'push' or 'pull')
-  if kind == 'done' then return done(Q, key, not differs and told, { [A[i + 4]] = C.keys[tonumber(A[i + 5])] }) end
+  local stored, differs = before(key, kind == 'push' and 'push' or 'pull')
+  if kind == 'done' then return done(Q, key, not differs and stored, { [A[i + 4]] = C.keys[tonumber(A[i + 5])] }) end
   if differs then return refuse('DIFFERS', 0) end
-  if kind == 'push' then return push(Q, key, keep_ms, told, A, i + 4) end
-  return pull(q, Q, key, keep_ms, told, tonumber(A[i + 4]))
+  if kind == 'push' then return push(Q, key, keep_ms, stored, A, i + 4) end
+  return pull(q, Q, key, keep_ms, stored, tonumber(A[i + 4]))
 end
 
 FUNCTIONS.after_request = function(A, i) return i + 4 + LENGTH[A[i + 3]] end
 
--- A pull whose answer was lost, once more: kept = {pull, queue, lease, verdict}.
+-- Repeats the reply of a pull whose answer was lost: kept = {pull, queue, lease, verdict}.
 FUNCTIONS.pull_again = function(Q, kept) return tell_again(Q, kept[3], kept[4]) end

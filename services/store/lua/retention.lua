@@ -1,38 +1,32 @@
--- What the log keeps (pubsub.md 4.6)
+-- Trim the log (pubsub.md 4.6)
 
 -- KEYS epoch, log:h; ARGV epoch level retention(ms) max-bytes.
-local function log_declare(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+local log_declare = on_dataset(function(K, A)
   return call('HSET', K[2], 'level', A[2], 'retention', A[3], 'max_bytes', A[4])
-end
+end)
 
--- How much memory the log may take: never more than a quarter of the server's, or it would shut the queues.
+-- The memory bound of the log: at most a quarter of the server's, so that queues still accept messages.
 local function log_bound(max_bytes)
   local maxmemory = tonumber(string.match(call('INFO', 'memory'), '\nmaxmemory:(%d+)'))
   if maxmemory == 0 then return max_bytes end
   return math.min(max_bytes, math.floor(maxmemory / 4))
 end
 
--- KEYS epoch log:s log:h log:held log:gone; ARGV epoch. One step within an era, so that nobody waits long for it, and
--- mostly none at all. Answers {messages that went, 1 if there may be more}.
-local function log_trim(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- KEYS epoch log:s log:h log:held log:gone; ARGV epoch. Trims within one era, which bounds the latency of other calls.
+-- Returns {messages trimmed, 1 if there may be more}.
+local log_trim = on_dataset(function(K, A)
   local C = log_context(K, A)
   local L = open_log(C)
   local v = call('HMGET', K[3], 'retention', 'max_bytes')
   local oldest, bound = C.now - tonumber(v[1] or 86400000), log_bound(tonumber(v[2] or 1073741824))
-  -- Followers learn by the newest entry what they have missed: it stays, unless nobody could put anything in any more.
+  -- The newest entry shows followers what they missed, so it stays unless memory is exhausted.
   local function may_go(raw)
     return string.match(raw[1], '%d+$') ~= num(L.serial) or guard(C) == 'MEMORY'
   end
   local function must_go(raw) return tonumber(raw[2][4]) < oldest or L.bytes > bound and may_go(raw) end
   local first_entry = call('XRANGE', K[2], '-', '+', 'COUNT', 1)[1]
   if not first_entry or not must_go(first_entry) then
-    -- whatever somebody else has taken out of the stream: nothing weighs nothing
+    -- corrects the size of a log that was emptied by other means
     if not first_entry and L.bytes ~= 0 then call('HSET', K[3], 'bytes', '0') end
     return { 0, 0 }
   end
@@ -52,4 +46,4 @@ local function log_trim(K, A)
   tally(L, 'trimmed_messages', gone)
   close_log(C)
   return { gone, seen == #found and 1 or 0 }
-end
+end)

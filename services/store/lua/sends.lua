@@ -1,14 +1,14 @@
--- SENDs: to the log, and to the queues that subscribed, in one step (pubsub.md 3, 5.1)
+-- Append SENDs to the log and to the queues that subscribe, in one step (pubsub.md 3, 5.1)
 
--- Why the queue can take no copy, or nil: as far as that can be seen without changing anything.
+-- Why a queue cannot accept a copy, or nil, as far as that can be determined without a change.
 local function copy_refused(Q, record)
   if not Q then return 'GONE' end
   local reason = closed(Q, '')
   if reason then return reason end
   if is_too_large(Q, 1, #record - 4, record) then return 'LARGE' end
-  if not Q.looked_at then Q.looked_at = call('XLEN', Q.s) end   -- a damaged one fails here, before the first write
+  if not Q.checked then Q.checked = call('XLEN', Q.s) end   -- a damaged queue fails here, before the first write
   local fits
-  if Q.limits.evict then   -- what is leased cannot make room
+  if Q.limits.evict then   -- leased messages cannot be evicted
     fits = (Q.limits.length == 0 or Q.h.leased < Q.limits.length) and admissible(Q, 1, #record - 4, record)
   else
     fits = room(Q, 1, #record - 4, record)
@@ -16,8 +16,7 @@ local function copy_refused(Q, record)
   if not fits or fits < 1 then return 'FULL' end
 end
 
--- Why a copy of the message cannot be put into every queue that wants one, or nil: then all of them have room, the
--- oldest having made way. copies = (queue record)*k from A[i].
+-- Why a message cannot be copied to all its queues, or nil: then all of them have room, after evictions. copies = (queue record)*k from A[i].
 local function copies_refused(queues, A, i, k)
   for c = i, i + 2 * k - 2, 2 do
     local reason = copy_refused(queues(tonumber(A[c])), A[c + 1])
@@ -38,8 +37,7 @@ local function copy_to(Q, origin, record)
   return n == 1
 end
 
--- Puts in all copies of a message, or says why none. A damaged queue is its sender's trouble, not that of the others
--- whose messages share the call.
+-- Puts all copies of a message, or returns why none; a damaged queue only fails this message, not others in the call.
 local function copy_to_all(queues, origin, A, i, k)
   local ok, reason = pcall(function()
     local refused = copies_refused(queues, A, i, k)
@@ -49,8 +47,8 @@ local function copy_to_all(queues, origin, A, i, k)
   return ok and reason or not ok and 'FAULT ' .. tostring(type(reason) == 'table' and reason.err or reason) or nil
 end
 
--- parts = (n block k (queue record)*k)*number from A[i]: lines that no queue wants, or one line and its copies.
--- Answers the number, or {part, why, ...} of those that were refused whole.
+-- parts = (n block k (queue record)*k)*number from A[i]: lines without copies, or one line and its copies. Returns the number, or
+-- {part, why, ...} of the refused parts.
 local function send(C, queues, L, origin, A, i, number)
   local refused, lines, n, size = {}, {}, 0, 0
   local function flush()
@@ -72,16 +70,16 @@ local function send(C, queues, L, origin, A, i, number)
   return #refused == 0 and number or refused
 end
 
--- What came over a bridge crosses no other: the copies are not published again.
+-- Runs `work` without bridges: copies from the log are not published again.
 local function without_bridges(C, work, ...)
   C.bridged = true
   local ok, reply = pcall(work, C, ...)
-  C.bridged = nil   -- also after a fault: others' publishes may come later in the same call
+  C.bridged = nil   -- also after an error, as other publishes may follow in the same call
   if not ok then error(reply, 0) end
   return reply
 end
 
--- A[i] = version of the bindings that the copies were made by, origin, number of parts, parts
+-- A[i] = version of the bindings that determined the copies, origin, number of parts, parts
 local function sends(C, queues, A, i)
   local L = open_log(C)
   if L.bindings ~= A[i] then return 'BINDINGS' end

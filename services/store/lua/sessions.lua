@@ -1,11 +1,8 @@
 -- Sessions
 
--- KEYS epoch ses lane, to close also dying lots; ARGV epoch session open|beat|close. Answers the server's time, ms.
--- What a session still holds when it is closed is swept like a dead one's, by the next who looks.
-local function session(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- KEYS epoch ses lane, to close also dying lots; ARGV epoch session open|beat|close. Returns the server's time, ms.
+-- Leases of a closed session are swept like those of a dead one.
+local session = on_dataset(function(K, A)
   local now = now_ms()
   if A[3] == 'open' then
     call('ZADD', K[2], num(now), A[2])
@@ -22,16 +19,12 @@ local function session(K, A)
     end
   end
   return num(now)
-end
+end)
 
--- KEYS epoch ses dying state; ARGV epoch session-timeout(ms) quiet(ms). Fences sessions that fell silent.
--- Nothing is fenced until one timeout after the store came back, or its clock was stepped: nobody could send heartbeats
--- meanwhile.
--- Answers {now, session, last heartbeat, ...} of all that wait to be swept.
-local function fence(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- KEYS epoch ses dying state; ARGV epoch session-timeout(ms) quiet(ms). Fences silent sessions, but not within one
+-- timeout after a restart of the store or a step of its clock, as heartbeats were impossible.
+-- Returns {now, session, last heartbeat, ...} of all sessions to sweep.
+local fence = on_dataset(function(K, A)
   local now, timeout = now_ms(), tonumber(A[2])
   local state = call('HMGET', K[4], 'looked', 'up_since', 'run_id')
   local run_id = string.match(call('INFO', 'server'), '\nrun_id:(%x+)')
@@ -50,22 +43,22 @@ local function fence(K, A)
   local out = { num(now) }
   for _, v in ipairs(call('ZRANGE', K[3], 0, STEP, 'WITHSCORES')) do out[#out + 1] = v end
   return out
-end
+end)
 
--- What the lot still holds: not what was settled, nor what was returned and may be in another lot by now.
+-- The messages that a lot still holds, without those that were settled or returned.
 local function lot_messages(Q, number)
-  local out, told = {}, rebuild(Q, number)
-  for i = 1, #told, 8 do
-    for j = 0, told[i + 4] - 1 do
-      if holds(Q, number, told[i + 1], shl(1, told[i + 3] + j)) then
-        out[#out + 1] = { told[i + 1], told[i + 3] + j }
+  local out, pieces = {}, rebuild(Q, number)
+  for i = 1, #pieces, 8 do
+    for j = 0, pieces[i + 4] - 1 do
+      if holds(Q, number, pieces[i + 1], shl(1, pieces[i + 3] + j)) then
+        out[#out + 1] = { pieces[i + 1], pieces[i + 3] + j }
       end
     end
   end
   return out
 end
 
--- What a lot still holds goes back to its places; answers {returned, dead, stale}.
+-- Returns the messages of a lot to their places; returns {returned, dead, stale}.
 local function empty_lot(Q, lot_number, failed, err)
   local args = {}
   for _, m in ipairs(lot_messages(Q, lot_number)) do
@@ -73,7 +66,7 @@ local function empty_lot(Q, lot_number, failed, err)
   end
   local reply = returns(Q, args, 1, #args / 6)
   local lot = lot_of(Q, lot_number)
-  if lot then                      -- its messages are all accounted for: what is left is a wrong count
+  if lot then                      -- all its messages are returned: the rest is a wrong count
     call('HDEL', Q.l, lot_number)
     add(Q, 'leased', -lot.left)
   end
@@ -81,12 +74,9 @@ local function empty_lot(Q, lot_number, failed, err)
 end
 
 -- KEYS epoch dying lots lane, 8 of the queue; ARGV epoch session lot wake-channel.
--- One lot of a dead session goes back to its queue, as failed; what a sending agent had is not, however many of them die:
--- it is tried until it gets through (rqp_mca.md 3.1, rqp_cast.md 4). Answers {returned, dead, stale}.
-local function sweep(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- Returns one lot of a dead session to its queue, as failed deliveries; those of a sending agent do not count as failed, as it
+-- retries without limit (rqp_mca.md 3.1, rqp_cast.md 4). Returns {returned, dead, stale}.
+local sweep = on_dataset(function(K, A)
   local C = { held = {}, freed = {}, session = A[2], now = now_ms(), generation = generation_of(A[1]),
     wake = A[4] ~= '' and A[4] or nil }
   if not call('ZSCORE', K[2], A[2]) then return redis.error_reply('SESSION is not dying') end
@@ -98,14 +88,11 @@ local function sweep(K, A)
     call('SREM', K[3], Q.h.id .. ' ' .. A[3])
   end
   return reply
-end
+end)
 
--- KEYS epoch lots, 8 of the queue; ARGV epoch session lot fence. One lot goes back to its queue, unharmed, whether its session
--- lives or not: the queue's owner wants it. Answers how many messages, or -1 if the fence is not that of the latest owner.
-FUNCTIONS.reclaim = function(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- KEYS epoch lots, 8 of the queue; ARGV epoch session lot fence. Returns one lot to its queue for the queue's owner, whether
+-- its session lives or not. Returns the number of messages, or -1 if the fencing token is not that of the latest owner.
+FUNCTIONS.reclaim = on_dataset(function(K, A)
   if call('HGET', K[4], 'own_fence') ~= A[4] then return -1 end
   local C = { held = {}, freed = {}, session = A[2], now = now_ms(), generation = generation_of(A[1]) }
   local Q = open_queue(C, K, 3)
@@ -114,14 +101,11 @@ FUNCTIONS.reclaim = function(K, A)
   close_queue(Q)
   call('SREM', K[2], Q.h.id .. ' ' .. A[3])
   return reply[1]
-end
+end)
 
--- KEYS epoch dying lots lane; ARGV epoch session. The last step of sweeping; its replies are kept for a day.
-local function bury_session(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+-- KEYS epoch dying lots lane; ARGV epoch session. Removes a swept session; its replies are kept for a day.
+local bury_session = on_dataset(function(K, A)
   if call('EXISTS', K[3]) == 1 then return 0 end
   call('PEXPIRE', K[4], 86400000)
   return call('ZREM', K[2], A[2])
-end
+end)

@@ -1,4 +1,4 @@
--- Settle
+-- Settle leased messages
 
 local function ack(Q, lot_number, entry, n, mask, bytes)
   local ok, mine = holds(Q, lot_number, entry, mask)
@@ -8,7 +8,7 @@ local function ack(Q, lot_number, entry, n, mask, bytes)
     leave(Q, entry, number, bytes)
     if not settle_mask(Q, entry, n, mask) then
       ok = false
-      leave(Q, entry, -number, -bytes)  -- it had not been there
+      leave(Q, entry, -number, -bytes)  -- undo: the entry was removed before
     end
   end
   if not ok then count(Q, 'fenced', number) return 0 end
@@ -22,7 +22,7 @@ local function ack(Q, lot_number, entry, n, mask, bytes)
   return number
 end
 
--- The common case, a whole entry of a first lease: true if it was that, and is done.
+-- The common case, a whole entry of a first delivery: returns true if it applied.
 local function ack_whole(Q, lot, entry, n)
   local number = number_of(entry)
   if number < lot.e1 or number > lot.e2 or number == lot.e1 and lot.i1 > 0 or number == lot.e2 and lot.i2 < n then
@@ -33,7 +33,7 @@ local function ack_whole(Q, lot, entry, n)
   return true
 end
 
--- (lot, entry, n, mask, bytes) * k; reply {acked, index of each fenced one...}
+-- (lot, entry, n, mask, bytes) * k; returns {acked, index of each fenced one...}
 local function acks(Q, A, i, k)
   local out, done, whole, bytes = { 0 }, 0, 0, 0
   if not Q.masks then Q.masks, Q.masked = {}, call('EXISTS', Q.m) == 1 end
@@ -62,7 +62,7 @@ local function acks(Q, A, i, k)
   return out
 end
 
--- One held message, ready to be returned or rejected: its entry, history; or nothing when the lease is lost.
+-- A leased message, to return or reject it: its entry, position, history; nothing if the lease is lost.
 local function held_one(Q, lot_number, entry, index)
   if not holds(Q, lot_number, entry, shl(1, index)) then return end
   local e = load(Q, entry)
@@ -86,10 +86,10 @@ local function release_one(Q, lot_number)
   return lot
 end
 
-local held = {} -- a table: the library has no room for many more local names (Lua's limit is 200)
+local held = {} -- a table, as Lua allows 200 local names
 
 -- `act(at, e, key, h)` for each of k held messages, whose arguments begin at A[at] and are `width` wide: lot, entry, index, ...
--- Reply {done, fenced, index of each fenced...}.
+-- Returns {done, fenced, index of each fenced...}.
 function held.each(Q, A, i, k, width, act)
   local done, fenced, out = 0, 0, { 0, 0 }
   for j = 0, k - 1 do
@@ -109,7 +109,7 @@ function held.each(Q, A, i, k, width, act)
   return out
 end
 
--- (lot, entry, index, note) * k. A note stays with its message until that is settled or dead.
+-- (lot, entry, index, note) * k. A note stays until the message is settled or dead.
 function held.notes(Q, A, i, k)
   return held.each(Q, A, i, k, 4, function(at, _, key, h)
     h.note = A[at + 3] ~= '' and A[at + 3] or nil

@@ -1,4 +1,4 @@
--- Take
+-- Deliver messages
 
 local function tell(out, lot, piece)
   local y = #out
@@ -16,7 +16,7 @@ local function new_lot(Q, left, kind, rest)
   return lot
 end
 
--- What was returned to the end keeps its counts: its history now names this lot.
+-- Assigns the history of a message at the end of the stream, which keeps its counts, to this lot.
 local function reacquire_end(Q, lot, piece)
   local key = num(piece.number * PER_ENTRY)
   local record = call('HGET', Q.f, key)
@@ -58,7 +58,7 @@ local function lease_returned(Q, pieces, out)
   return lot
 end
 
--- Gathered pieces that outlived the queue's time to live go to the dead letters instead; answers the others.
+-- Moves expired pieces to the dead letters; returns the others.
 local function expire(Q, pieces)
   local alive, number = {}, 0
   for i = 1, #pieces do
@@ -73,25 +73,25 @@ local function expire(Q, pieces)
   return alive, number
 end
 
--- What may be given out: as gather, without what has expired. Goes on for a while if that was everything.
--- The last answer: whether there was anything at all, so that asking again gets on.
+-- Gathers messages that have not expired, continuing for a while if all had. The last result: whether anything was gathered, so
+-- that another call makes progress.
 local function gather_alive(Q, want, max_bytes)
   local back, new, got = gather(Q, want, max_bytes)
   if Q.limits.ttl == 0 then return back, new, got, got > 0 end
-  local looked = 0
+  local scanned = 0
   while got > 0 do
     local old, fresh
-    looked = looked + got
+    scanned = scanned + got
     back, old = expire(Q, back)
     new, fresh = expire(Q, new)
-    if old + fresh > 0 or looked >= STEP then return back, new, old + fresh, true end
+    if old + fresh > 0 or scanned >= STEP then return back, new, old + fresh, true end
     back, new, got = gather(Q, want, max_bytes)
   end
   return back, new, 0, false
 end
 
--- Reply: {more, (lot, entry, n, from, count, records, "t origin", "acquired failed [note]" | '')...}; more = 1: ask
--- again.
+-- Returns {more, (lot, entry, n, from, count, records, "t origin", "acquired failed [note]" | '')...}; more = 1: repeat
+-- the call.
 local function take(Q, want, max_bytes)
   if Q.limits.paused then return { 0 }, {} end
   local back, new, got, found = gather_alive(Q, want, max_bytes)
@@ -116,7 +116,7 @@ local function parse_lot(text)
   return lot
 end
 
--- The lot, if this session holds it; loaded once a call.
+-- The lot, if this session holds it; loaded once for each call.
 local function lot_of(Q, number)
   if not Q.lots then Q.lots = {} end
   local lot = Q.lots[number]
@@ -150,7 +150,7 @@ local function within(lot, number, first, last)
   return number < lot.e2 or last < lot.i2
 end
 
--- Positions of a mask whose history names another holder mean that the lease is lost.
+-- Returns false if a position's history names another lot, that is, if the lease is lost; else true and the positions with one.
 local function held_history(Q, lot_number, lot, number, mask)
   if lot.kind == 'F' then return true, {} end
   local keys = {}
@@ -180,7 +180,7 @@ local function first_last(mask)
   return first, last
 end
 
--- Whether this session holds all of the mask; and the histories to forget with it.
+-- Whether this session holds all messages of the mask, and the positions of their histories.
 local function holds(Q, lot_number, entry, mask)
   local lot = lot_of(Q, lot_number)
   if not lot or mask == 0 then return false end

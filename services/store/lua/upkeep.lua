@@ -16,7 +16,7 @@ local function expire_front(Q)
     local back, new, got = gather(Q, PER_ENTRY, 1)
     local alive, fresh = expire(Q, back), expire(Q, new)
     for _, p in ipairs(fresh) do alive[#alive + 1] = p end
-    for _, p in ipairs(alive) do                     -- gathered with an expired one, but still good: back to its place
+    for _, p in ipairs(alive) do                     -- gathered with an expired one: returned to its place
       for j = 0, p.count - 1 do
         local key = p.key or num(p.number * PER_ENTRY + p.from + j)
         local t = num(Q.C.now)
@@ -29,8 +29,8 @@ local function expire_front(Q)
   end
 end
 
--- One unsettled message pins an entry of up to 4 KiB: old, mostly settled entries move to x without the settled bodies.
--- Some at a time; the next time goes on where this one stopped.
+-- Moves some old, mostly settled entries to x without settled bodies, as one unsettled message would keep up to 4 KiB. The next
+-- call continues.
 local function move_stragglers(Q, older_ms)
   if Q.h.rc_at > 0 then return end
   local next_at, found = unpack(call('HSCAN', Q.m, call('HGET', Q.q, 'scan') or '0', 'COUNT', 200))
@@ -48,7 +48,7 @@ local function move_stragglers(Q, older_ms)
       call('HSET', Q.x, entry, cmsgpack.pack({ n = e.n, t = e.t, o = e.o, c = e.c, r = e.r, b = table.concat(kept) }))
       call('XDEL', Q.s, entry)
       add(Q, 'moved', 1)
-      call('HSET', Q.q, 'moved', num(Q.h.moved))   -- at once: what fails behind it must not hide what is in x
+      call('HSET', Q.q, 'moved', num(Q.h.moved))   -- at once, so that a later error does not hide the entries in x
     end
   end
 end
@@ -72,8 +72,8 @@ local function count_moved(Q)
   return n, bytes
 end
 
--- Counts the stream itself in steps, while the queue works; what leaves meanwhile is taken off again (see leave).
--- Answers nil until a pass is complete, then {counted, bytes, leased in lots, len, bytes, leased}; counters then follow.
+-- Counts the stream in steps, while the queue is in use; `leave` subtracts counted messages that leave meanwhile. Returns nil until
+-- a pass is complete, then corrects the counters and returns {counted, bytes, leased in lots, len, bytes, leased}.
 local function reconcile(Q, step)
   local start, n, bytes = '(' .. entry_id(Q, Q.h.rc_at), nil, nil
   if Q.h.rc_at == 0 then
@@ -104,10 +104,7 @@ end
 
 -- KEYS epoch, 8 of the queue, samples; ARGV epoch straggler-age(ms) reconcile-step dead-retention(ms, 0 = for ever) name
 -- samples-to-keep(0 = none).
-FUNCTIONS.upkeep = function(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
+FUNCTIONS.upkeep = on_dataset(function(K, A)
   local C = { held = {}, freed = {}, session = '', now = now_ms(), generation = generation_of(A[1]) }
   local Q = open_queue(C, K, 2)
   if not Q then return 'GONE' end
@@ -119,4 +116,4 @@ FUNCTIONS.upkeep = function(K, A)
   close_queue(Q)
   FUNCTIONS.sample_depth(Q, K[10], A[5], A[6])
   return counted or {}
-end
+end)

@@ -1,10 +1,10 @@
--- The combined call
+-- The combined call: many operations of one session
 
--- KEYS: epoch ses lane lots log:s log:h log:held, 8 a queue, then one a commit, journal, fate or request, and lots of other
--- sessions.
+-- KEYS: epoch ses lane lots log:s log:h log:held, 8 for each queue, then one for each commit, journal, fate or request, and lots of
+-- other sessions.
 -- ARGV: epoch session sequence deadline(ms, 0 = none) wake-channel queues, then operations:
---   P queue origin holder k (n bytes records)*k, nothing behind the first that finds no room    O the same, in order:
---   nothing goes in behind what is refused, also of what this holder asks for in order later in the call
+--   P queue origin holder k (n bytes records)*k, stops at the first record without room    O the same, in order:
+--   stops at the first refused record, and refuses later O operations of this holder in the call
 --   A queue k (lot entry n mask bytes)*k   T queue want max-bytes
 --   R queue k (lot entry index place failed error)*k   J queue k (lot entry index reason error)*k   C queue
 --   N queue k (lot entry index note)*k
@@ -15,7 +15,7 @@
 --   L bindings origin k (n lines c (queue record)*c)*k   H   K, the server's time (ms), also of a call that is repeated
 local FIRST = 8
 
--- The entries that a lot's range still has, in order; some may have been thinned out meanwhile (see upkeep.lua).
+-- The remaining entries of a lot's range in order, including those moved to x (upkeep.lua).
 local function range_of(Q, lot)
   local out = {}
   for _, v in ipairs(call('XRANGE', Q.s, entry_id(Q, lot.e1), entry_id(Q, lot.e2))) do
@@ -63,7 +63,7 @@ local function rebuild(Q, number)
   return out
 end
 
--- A take is remembered by its lots, not by its bodies, and so is a pull: asked again, it is read again.
+-- Repeats the stored replies; takes and pulls are stored without bodies, which are read again.
 local function replay(queues, A, kept)
   for k, r in ipairs(kept) do
     if type(r) == 'table' and r[1] == 'pull' then
@@ -82,7 +82,7 @@ local function replay(queues, A, kept)
   return kept
 end
 
-local OPS = {}   -- each answers its reply, and what to remember of it if that is something else
+local OPS = {}   -- each returns its reply, and the value to store for repeats if that differs
 OPS.P = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
   return Q and publish(Q, A[i + 1], A[i + 2], A, i + 4, tonumber(A[i + 3])) or { 0, 'GONE' }
@@ -90,7 +90,7 @@ end
 OPS.O = function(C, queues, A, i)
   local Q, holder = queues(tonumber(A[i])), A[i + 2]
   if C.stopped[holder] then return { 0, 'BEHIND' } end
-  C.stopped[holder] = true   -- unless all of it goes in: it may also fail
+  C.stopped[holder] = true   -- unless all of it is put; an error also stops the holder
   local done = Q and publish(Q, A[i + 1], holder, A, i + 4, tonumber(A[i + 3]), true) or { 0, 'GONE' }
   if type(done) == 'number' then C.stopped[holder] = nil end
   return done
@@ -140,7 +140,7 @@ OPS.Q = FUNCTIONS.request
 OPS.L = sends
 OPS.H = function(C) return head_of(open_log(C)) end
 
--- Where the next operation begins.
+-- The index of the next operation.
 local AFTER = {
   P = function(A, i) return i + 4 + 3 * A[i + 3] end,
   O = function(A, i) return i + 4 + 3 * A[i + 3] end,
@@ -159,7 +159,7 @@ local AFTER = {
   X = function(A, i) return after_parts(A, i + 4, tonumber(A[i + 3])) end,
 }
 
--- A queue that is damaged must not take the others of its domain with it: what fails over it is told to its askers.
+-- Runs an operation; an error, as of a damaged queue, fails this operation only.
 local function attempt(C, queues, A, i)
   local ok, reply, keep = pcall(OPS[A[i]], C, queues, A, i + 1)
   if ok then return reply, keep end

@@ -1,6 +1,6 @@
-"""What a queue, a message, a document, an operation and an error are, and how each is written down.
+"""Define queues, messages, documents, operations and errors, and their encodings.
 
-It computes only: it does not know Redis, connections or the packages beside it.
+This package has no side effects: it knows neither Redis nor connections nor the store's other packages.
 """
 
 from services.store.model.access_lists import HOST_BITS, NO_NETWORK
@@ -16,7 +16,7 @@ from services.store.model.bindings import (
 from services.store.model.buckets import CLASSES, PUT_S, WAIT_S
 from services.store.model.clock import Clock, Stamps, now
 from services.store.model.dead_letter import ID, Filter, Pattern, is_id
-from services.store.model.document import API_VERSION, Document, refuse_bool, written
+from services.store.model.document import API_VERSION, Document, refuse_bool, text_schema
 from services.store.model.duration import DURATION, UNIT_MS, Duration, format_duration
 from services.store.model.errors import (
     AccessDenied,
@@ -46,8 +46,9 @@ from services.store.model.errors import (
     StoreFault,
     StoreFull,
     StoreUnavailable,
+    unknown_after_commit,
 )
-from services.store.model.identities import DeliveryToken, Identity, JournalNumber, RequestId, TransactionId
+from services.store.model.identities import JournalNumber, RequestId, TransactionId
 from services.store.model.internal import KEEPER, NODE_OWNER, PREFIX, RESERVED, is_internal, is_of_node
 from services.store.model.intervals import Intervals, Span
 from services.store.model.keys import REGISTRY_DOMAIN, DomainKeys, RegistryKeys
@@ -103,7 +104,6 @@ from services.store.model.spec import (
 )
 from services.store.model.text_binding import TextBinding
 from services.store.model.trace_context import Context, Hop, hop, hop_of_request
-from services.store.model.unknown_after_commit import unknown_after_commit
 
 __all__ = [
     "API_VERSION",
@@ -156,7 +156,6 @@ __all__ = [
     "Context",
     "DatasetLost",
     "DeletionPolicy",
-    "DeliveryToken",
     "Document",
     "DomainKeys",
     "DomainMismatch",
@@ -164,7 +163,6 @@ __all__ = [
     "Duration",
     "Filter",
     "Hop",
-    "Identity",
     "Intervals",
     "JournalNumber",
     "LeaseLost",
@@ -235,8 +233,8 @@ __all__ = [
     "released",
     "split_address",
     "split_claim",
+    "text_schema",
     "to_document",
     "to_peer_document",
     "unknown_after_commit",
-    "written",
 ]

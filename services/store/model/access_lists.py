@@ -10,9 +10,9 @@ import ipaddress
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
-from services.store.model.document import Document, is_text, written
+from services.store.model.document import Document, list_as_in, matching, text_schema
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -26,13 +26,6 @@ CERTIFICATE = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 MAX_CERTIFICATE = 255  # characters
 NO_CERTIFICATE = "a name in a certificate has 1 to 255 characters"
 MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
-
-
-def check_edge(name: str) -> str:
-    """Return the name of an edge. Raises ValueError for text that cannot be one."""
-    if not EDGE.fullmatch(name):
-        raise ValueError(NO_EDGE)
-    return name
 
 
 def parse_network(text: str) -> Network:
@@ -56,47 +49,34 @@ def check_network(text: str) -> str:
     return text
 
 
-def check_certificate(name: str) -> str:
-    """Return a name from a certificate. Raises ValueError for control characters or a wrong length."""
-    if not (CERTIFICATE.fullmatch(name) and is_text(name)):
-        raise ValueError(NO_CERTIFICATE)
-    return name
-
-
-def refuse_text(value: object) -> object:
-    """Refuse a single text, which pydantic would otherwise split into characters."""
-    if isinstance(value, str):
-        raise ValueError("write a list, as in [tmq, rqp]")
-    return value
-
-
-EdgeName = Annotated[str, AfterValidator(check_edge), written(EDGE.pattern, 63, NO_EDGE)]
+LIST = list_as_in("[tmq, rqp]")
+EdgeName = Annotated[str, matching(EDGE, NO_EDGE), text_schema(EDGE.pattern, 63, NO_EDGE)]
 ClientNetwork = Annotated[
-    str, AfterValidator(check_network), written(NETWORK.pattern, MAX_NETWORK, NO_NETWORK)
+    str, AfterValidator(check_network), text_schema(NETWORK.pattern, MAX_NETWORK, NO_NETWORK)
 ]
 CertificateName = Annotated[
     str,
-    AfterValidator(check_certificate),
-    written(CERTIFICATE.pattern, MAX_CERTIFICATE, NO_CERTIFICATE),
+    matching(CERTIFICATE, NO_CERTIFICATE),
+    text_schema(CERTIFICATE.pattern, MAX_CERTIFICATE, NO_CERTIFICATE),
 ]
 
 
 class Access(Document):
     """Clients that may put messages in and take them out; a client must satisfy every list."""
 
-    edges: Annotated[tuple[EdgeName, ...], BeforeValidator(refuse_text)] = Field(
+    edges: Annotated[tuple[EdgeName, ...], LIST] = Field(
         (), max_length=20, description="an edge whose clients are allowed; none = all edges"
     )
-    peers: Annotated[tuple[ClientNetwork, ...], BeforeValidator(refuse_text)] = Field(
+    peers: Annotated[tuple[ClientNetwork, ...], LIST] = Field(
         (), max_length=200, description="an address or network of allowed clients; none = any"
     )
-    certificates: Annotated[tuple[CertificateName, ...], BeforeValidator(refuse_text)] = Field(
+    certificates: Annotated[tuple[CertificateName, ...], LIST] = Field(
         (),
         max_length=200,
         description="a name in the verified certificate of allowed clients: the subject's common name, a DNS name or a "
         "URI; none = any client, with or without a certificate",
     )
 
-    def lets_in(self, edge: str) -> bool:
+    def admits_edge(self, edge: str) -> bool:
         """Return whether clients of this edge may have access."""
         return not self.edges or edge in self.edges

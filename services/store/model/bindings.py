@@ -47,8 +47,8 @@ def contradiction(access: Access, bindings: Bindings) -> str:
         (is_of_text and names_clients, TEXT_HAS_NO_CLIENT_IDENTITY),
         (is_inbox and names_clients, RING_HAS_NO_CLIENT_IDENTITY),
         (bindings.rqp_cast.key is not None and bool(access.certificates), CAST_HAS_NO_CERTIFICATES),
-        (is_of_text and not access.lets_in(TEXT_EDGE), TEXT_EDGE_EXCLUDED),
-        (is_inbox and not access.lets_in(RING_EDGE), RING_EDGE_EXCLUDED),
+        (is_of_text and not access.admits_edge(TEXT_EDGE), TEXT_EDGE_EXCLUDED),
+        (is_inbox and not access.admits_edge(RING_EDGE), RING_EDGE_EXCLUDED),
     ):
         if is_so:
             return problem

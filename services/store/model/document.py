@@ -5,10 +5,11 @@ Kubernetes treats null as omitted, and YAML reads `access:` without a value as n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
 
 API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
@@ -35,7 +36,7 @@ def is_text(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def written(pattern: str, max_length: int, message: str) -> WithJsonSchema:
+def text_schema(pattern: str, max_length: int, message: str) -> WithJsonSchema:
     """Return the JSON schema of a text checked by a validator; patterns mean the same in Python, ECMA and RE2."""
     return WithJsonSchema(
         {
@@ -45,6 +46,28 @@ def written(pattern: str, max_length: int, message: str) -> WithJsonSchema:
             "patternErrorMessage": message,  # shown by editors
         }
     )
+
+
+def matching(pattern: re.Pattern[str], message: str) -> AfterValidator:
+    """Return a validator for texts that match `pattern` and can be encoded; it fails with `message`."""
+
+    def check(text: str) -> str:
+        if not (pattern.fullmatch(text) and is_text(text)):
+            raise ValueError(message)
+        return text
+
+    return AfterValidator(check)
+
+
+def list_as_in(example: str) -> BeforeValidator:
+    """Return a validator that refuses a single text, which pydantic would split into characters."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str):
+            raise ValueError(f"write a list, as in {example}")
+        return value
+
+    return BeforeValidator(check)
 
 
 def refuse_bool(value: object) -> object:

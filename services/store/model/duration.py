@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from services.store.model.document import written
+from services.store.model.document import text_schema
 
 DURATION = re.compile(r"(\d+)(ms|s|m|h|d)\Z", re.ASCII)
 UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -47,5 +47,5 @@ Duration = Annotated[
     int,
     Field(ge=0, le=MAX_NUMBER),
     BeforeValidator(parse_duration),
-    written(DURATION_TEXT, MAX_DURATION_TEXT, NO_DURATION),
+    text_schema(DURATION_TEXT, MAX_DURATION_TEXT, NO_DURATION),
 ]

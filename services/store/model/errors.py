@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import ClassVar
 
 
@@ -315,3 +317,18 @@ def refused_as(reply: bytes) -> StoreError | None:
     """Return the exception for a reply that names a refusal, else None."""
     known = REFUSALS.get(reply.decode("utf-8", "replace"))
     return None if known is None else known()
+
+
+@contextlib.contextmanager
+def unknown_after_commit(*others: type[Exception]) -> Iterator[None]:
+    """Raise OutcomeUnknown in place of StoreUnavailable and its subclasses, which would claim that nothing was done.
+
+    others: further exceptions that only mean that the answer cannot be reported.
+    """
+    caught: tuple[type[Exception], ...] = (StoreUnavailable, *others)
+    try:
+        yield
+    except caught as error:
+        raise OutcomeUnknown(
+            f"the change was made completely or in part, and then: {error}; check the result, or repeat the request"
+        ) from error

@@ -1,11 +1,11 @@
-"""The Peer document: another system that messages go to or come from.
+"""Validate the Peer document: another system that messages go to or come from.
 
     apiVersion: penstock.dev/v1alpha1
     kind: Peer
     metadata: {name: warehouse}
     spec: {protocol: rqp-mca, addresses: [10.0.0.7, mq.example.org:11311], window: 100}
 
-A field that this version cannot keep is refused, never ignored.
+Fields that this version does not support are refused, never ignored.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
-from services.store.model.document import API_VERSION, Document, refuse_bool, written
+from services.store.model.document import API_VERSION, Document, refuse_bool, text_schema
 from services.store.model.duration import STORED
 from services.store.model.rqp_binding import DuplicateResult, PeerName, Protocol
 
 PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 LABEL = "[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 ADDRESS = rf"(?:\[[^\[\]]*\]|{LABEL}(?:\.{LABEL})*\.?)(?::(?:{PORT}))?"
-FOUR_NUMBERS = r"[0-9]+(?:\.[0-9]+){3}\.?"  # names of hosts do not end in a number
-# Multicast, wildcard, and the broadcast addresses that every machine has; others depend on its interfaces.
+FOUR_NUMBERS = r"[0-9]+(?:\.[0-9]+){3}\.?"  # host names do not end in a number
+# Multicast, wildcard, and the broadcast addresses common to all machines; others depend on the interfaces.
 NOT_ONE_MACHINE = (
     r"(?:(?:22[4-9]|23[0-9])(?:\.[0-9]+){3}|(?:127|255)\.255\.255\.255|0\.0\.0\.0)\.?(?::|$)"
     r"|\[(?:[fF][fF]|[0:.]+\])"
 )
-NO_PEER = "an address must be of one machine, not a broadcast, multicast or wildcard address"
+NO_PEER = "an address must name one machine; it cannot be a broadcast, multicast or wildcard address"
 PARTS = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<host>[^:]+))(?::(?P<port>[0-9]+))?")
 MAX_ADDRESSES = 1000
-MAX_ADDRESS = 260  # characters: the longest name of a host, and a port
+MAX_ADDRESS = 260  # characters: the longest host name and a port
 NO_ADDRESS = "write an address as host or host:port, as in 10.0.0.7:11311 or [::1]:11311"
 NO_IPV4 = "four numbers must be an IPv4 address, as in 10.0.0.7"
 
 
 class PeerProtocol(StrEnum):
-    """How it is spoken to. Queues lead to peers of RQP alone (`Remote`)."""
+    """The protocol of a peer. Only RQP peers can be destinations of queues (`Remote`)."""
 
     MCA = Protocol.MCA.value  # receiving MCAs
     CAST = Protocol.CAST.value  # machines of a group
-    RING = "ring"  # nodes that beacons are sent to (ring.md 3.4)
-    TEXT = "text"  # servers on other stores, to be joined by links (pubsub.md 4.1)
+    RING = "ring"  # nodes that get beacons (ring.md 3.4)
+    TEXT = "text"  # servers on other stores, joined by links (pubsub.md 4.1)
 
 
-OF_ONE_PROTOCOL = {  # fields that the others do not know
+OF_ONE_PROTOCOL = {  # fields that apply to a single protocol
     "profile": PeerProtocol.MCA,
     "window": PeerProtocol.MCA,
     "omit_address": PeerProtocol.CAST,
@@ -68,7 +68,7 @@ class Profile(StrEnum):
 
 
 def split_address(text: str) -> tuple[str, int | None]:
-    """('10.0.0.7', 11311), or None for the protocol's own port. Raises ValueError."""
+    """Split '10.0.0.7:11311' into host and port; no port is None, the protocol's default. Raises ValueError."""
     found = PARTS.fullmatch(text) if re.fullmatch(ADDRESS, text) and len(text) <= MAX_ADDRESS else None
     if not found:
         raise ValueError(NO_ADDRESS)
@@ -88,18 +88,19 @@ def _check_host(name: str) -> str:
 
 
 def check_address(text: str) -> str:
+    """Return an address. Raises ValueError."""
     split_address(text)
     return text
 
 
 def refuse_one_address(value: object) -> object:
-    """One address alone looks as if it were enough; and without any a peer is none."""
+    """Refuse a single text, which pydantic would split into characters, and an empty list. Raises ValueError."""
     if isinstance(value, str) or value in ([], ()):
         raise ValueError("write a list of addresses, as in [10.0.0.7, 10.0.0.8:11311]")
     return value
 
 
-Address = Annotated[str, AfterValidator(check_address), written(ADDRESS, MAX_ADDRESS, NO_ADDRESS)]
+Address = Annotated[str, AfterValidator(check_address), text_schema(ADDRESS, MAX_ADDRESS, NO_ADDRESS)]
 Addresses = Annotated[tuple[Address, ...], BeforeValidator(refuse_one_address)]
 
 
@@ -109,68 +110,70 @@ def _say_protocols(schema: dict[str, Any]) -> None:
 
 
 class PeerSpec(Document):
-    """How a peer is reached, and how it is spoken to."""
+    """The addresses of a peer, and its protocol with options."""
 
     model_config = ConfigDict(json_schema_extra=_say_protocols)
 
-    protocol: PeerProtocol = Field(description="what it speaks: which edge sends to it, and how")
+    protocol: PeerProtocol = Field(description="the peer's protocol, which selects the edge that sends to it")
     addresses: Addresses = Field(
         max_length=MAX_ADDRESSES,
-        description="host or host:port, of each machine; without a port, that of the protocol: rqp-mca 11311, rqp-cast "
-        "11312, ring 8083 (beacons), text 7172 (links)",
-        json_schema_extra={
-            "minItems": 1
-        },  # min_length would count a list with a bad one as empty, and say so, too
+        description="host or host:port of each machine; default ports: rqp-mca 11311, rqp-cast 11312, ring 8083 "
+        "(beacons), text 7172 (links)",
+        # min_length would also report a list with an invalid address as empty
+        json_schema_extra={"minItems": 1},
     )
     profile: Profile = Field(Profile.PACKED, description="rqp-mca: how the peer reads a uint4")
     window: Annotated[int, BeforeValidator(refuse_bool)] = Field(
-        1, ge=1, le=1000, description="rqp-mca: messages that may be out unconfirmed"
+        1, ge=1, le=1000, description="rqp-mca: maximum number of unconfirmed messages"
     )
-    omit_address: bool = Field(False, description="rqp-cast: messages over TCP have no address")
+    omit_address: bool = Field(False, description="rqp-cast: omit the address in messages over TCP")
     trust_address: bool = Field(
-        False, description="rqp-cast: the address in a message counts, not the connection's"
+        False,
+        description="rqp-cast: identify the sender by the address in its messages, not by its connection",
     )
     duplicate_result: DuplicateResult = Field(
         DuplicateResult.FAILURE, description="rqp-cast: the answer to a message that was received before"
     )
-    decline: bool = Field(True, description="rqp-cast: who answers and is not chosen is told so")
+    decline: bool = Field(True, description="rqp-cast: decline machines that answer and are not chosen")
 
     @model_validator(mode="after")
     def _says_nothing_of_other_protocols(self) -> Self:
         for name, protocol in OF_ONE_PROTOCOL.items():
             if name in self.model_fields_set and protocol is not self.protocol:
                 alias = type(self).model_fields[name].alias
-                raise ValueError(f"{alias} is of protocol {protocol} alone: leave it out")
+                raise ValueError(f"{alias} applies to protocol {protocol} only: remove it")
         return self
 
     @model_validator(mode="after")
     def _can_be_named_on_the_wire(self) -> Self:
         if self.protocol is PeerProtocol.CAST and any("[" in address for address in self.addresses):
-            raise ValueError("rqp-cast has room for IPv4 addresses only")  # rqp_cast.md 1.1
+            raise ValueError("rqp-cast supports IPv4 addresses only")  # rqp_cast.md 1.1
         return self
 
     @model_validator(mode="after")
     def _are_of_one_machine_each(self, info: ValidationInfo) -> Self:
-        """Refuse others, except in a document that an older version stored: `KnownPeers` leaves only them out."""
+        """Refuse other addresses, except in stored documents of older versions, where `KnownPeers` skips them."""
         if info.context != STORED and (others := self.not_of_one_machine()):
             raise ValueError(f"{NO_PEER}: {others[0]}")
         return self
 
     def not_of_one_machine(self) -> tuple[str, ...]:
-        """Return the addresses that are not of one machine. Beacons of rings may go to many (ring.md 3.4)."""
+        """Return the addresses that name several machines; ring beacons may go to those (ring.md 3.4)."""
         if self.protocol is PeerProtocol.RING:
             return ()
         return tuple(address for address in self.addresses if re.match(NOT_ONE_MACHINE, address))
 
 
 class PeerMetadata(Document):
+    """The name and labels of a peer; further metadata is ignored."""
+
     model_config = ConfigDict(extra="ignore")
     name: PeerName
     labels: dict[str, str] = Field(default_factory=dict)
 
 
 class PeerDocument(Document):
-    """A whole document, as in queues.yaml."""
+    """A complete Peer document, as in queues.yaml."""
 
     api_version: Literal["penstock.dev/v1alpha1"] = Field(API_VERSION, alias="apiVersion")
     kind: Literal["Peer"] = "Peer"
@@ -179,21 +182,22 @@ class PeerDocument(Document):
 
     @property
     def name(self) -> str:
+        """The peer's name."""
         return self.metadata.name
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One of the catalogue."""
+    """A peer of the catalogue."""
 
     name: str
     spec: PeerSpec
-    owner: str = ""  # who declared it: 'file', 'cli', 'operator'; '' = an older version did, and did not say
+    owner: str = ""  # 'file', 'cli' or 'operator'; '' = unknown, declared by an older version
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A document of the catalogue that this version cannot read: a newer one may have written it."""
+    """A peer whose document this version cannot read, as a newer one may have written it."""
 
     name: str
     problem: str
@@ -201,6 +205,6 @@ class Unreadable:
 
 
 def to_peer_document(peer: Peer) -> dict[str, Any]:
-    """The document as it would be written: only what differs from the defaults."""
+    """Return the document of a peer with the fields that differ from the defaults."""
     plain = peer.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return {"apiVersion": API_VERSION, "kind": "Peer", "metadata": {"name": peer.name}, "spec": plain}

@@ -30,7 +30,7 @@ class Nothing(Enum):
 
     EMPTY = "empty"  # there was none for it
     EXPIRED = "expired"  # there was one, which has been settled since or is back in its queue
-    LOOKED = "looked"  # all candidates had expired: the verb repeats the call
+    RETRY = "retry"  # all candidates had expired: the verb repeats the call
 
 
 class Settlement(Enum):

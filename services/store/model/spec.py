@@ -1,11 +1,12 @@
-"""The Queue document: what `queues.yaml`, the command line and (as a resource) Kubernetes declare.
+"""Validate the Queue document, which `queues.yaml`, the command line and Kubernetes resources declare.
 
     apiVersion: penstock.dev/v1alpha1
     kind: Queue
     metadata: {name: orders}
     spec: {maxLength: 100000, ackLevel: fsync}
 
-The same fields, names and defaults everywhere. A field that this version cannot keep is refused, never ignored.
+Fields, names and defaults are the same everywhere. Fields that this version does not support are refused, never
+ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pydantic import (
 
 from services.store.model.access_lists import Access
 from services.store.model.bindings import Bindings, contradiction
-from services.store.model.document import API_VERSION, Document, refuse_bool, written
+from services.store.model.document import API_VERSION, Document, refuse_bool, text_schema
 from services.store.model.duration import MAX_NUMBER, STORED, Duration, format_duration
 from services.store.model.keys import REGISTRY_DOMAIN
 from services.store.model.rqp_binding import Protocol, Remote, number_name
@@ -35,20 +36,21 @@ from services.store.model.text_binding import TextBinding
 
 ACK_LEVEL = re.compile("memory|fsync|replicated:([1-9][0-9]?)")
 NO_ACK_LEVEL = "an ack level is memory, fsync or replicated:<n>"
-STRICTEST = ""  # an ack level that is left to the store: the strictest that it can keep (`Promises.settled`)
+STRICTEST = ""  # the strictest ack level that the store can guarantee (`Promises.settled`)
 MAX_NAME_BYTES = 255
 UNBOUNDED = 0
-WATCHED = {"deletions": "seen"}  # context of documents whose deletion somebody sees: resources of an operator
+WATCHED = {"deletions": "seen"}  # context of documents whose deletion is noticed: Kubernetes resources
 
 
 def check_ack_level(level: str) -> str:
+    """Return an ack level. Raises ValueError."""
     if level != STRICTEST:
         replicas_of(level)
     return level
 
 
 def replicas_of(level: str) -> int:
-    """How many replicas must have a message before it is acknowledged. Raises ValueError for what is no level."""
+    """Return how many replicas must have a message before it is acknowledged. Raises ValueError."""
     found = ACK_LEVEL.fullmatch(level)
     if not found:
         raise ValueError(NO_ACK_LEVEL)
@@ -56,13 +58,15 @@ def replicas_of(level: str) -> int:
 
 
 def check_domain(name: str, info: ValidationInfo) -> str:
-    """What the store holds is read as it is."""
+    """Refuse the catalogue's domain, except in stored documents. Raises ValueError."""
     if name == REGISTRY_DOMAIN and info.context != STORED:
         raise ValueError(CATALOGUES_DOMAIN)
     return name
 
 
-CATALOGUES_DOMAIN = f"the domain {REGISTRY_DOMAIN!r} is that of the store's catalogue: choose another name"
+CATALOGUES_DOMAIN = (
+    f"the domain {REGISTRY_DOMAIN!r} is reserved for the store's catalogue: choose another name"
+)
 NO_DOMAIN = "a domain has 1 to 63 letters, digits, dots, dashes and underscores"
 DOMAIN_NAME = re.compile("[A-Za-z0-9_.-]{1,63}")
 DomainName = Annotated[
@@ -76,26 +80,26 @@ DomainName = Annotated[
     AfterValidator(check_domain),
 ]
 AckLevel = Annotated[
-    str, AfterValidator(check_ack_level), written(f"(?:{ACK_LEVEL.pattern})?", 13, NO_ACK_LEVEL)
+    str, AfterValidator(check_ack_level), text_schema(f"(?:{ACK_LEVEL.pattern})?", 13, NO_ACK_LEVEL)
 ]
 
 
 class Overflow(StrEnum):
-    """What a full queue does with one message more."""
+    """What a full queue does with a new message."""
 
-    REJECT = "reject"  # the producer is told
-    DEAD_LETTER_OLDEST = "dead_letter_oldest"  # the oldest ready one goes to the dead letters
+    REJECT = "reject"  # the put is refused
+    DEAD_LETTER_OLDEST = "dead_letter_oldest"  # the oldest ready message becomes a dead letter
 
 
 class Delivery(StrEnum):
-    """When a message that was given out is settled."""
+    """When a delivered message is settled."""
 
-    AT_LEAST_ONCE = "at-least-once"  # by the consumer's next step
+    AT_LEAST_ONCE = "at-least-once"  # when the consumer acknowledges it
     AT_MOST_ONCE = "at-most-once"  # before it is sent
 
 
 class DeletionPolicy(StrEnum):
-    """What happens to the messages when the document goes."""
+    """What happens to the queue when its document is deleted."""
 
     RETAIN = "Retain"  # the queue stays in the store
     DELETE_IF_EMPTY = "DeleteIfEmpty"
@@ -103,81 +107,85 @@ class DeletionPolicy(StrEnum):
 
 
 def check_deletion_policy(policy: DeletionPolicy, info: ValidationInfo) -> DeletionPolicy:
-    """Only an operator sees a document go. What the store holds is read as it is."""
+    """Refuse deletion where nothing notices it: outside of Kubernetes and stored documents. Raises ValueError."""
     if policy is not DeletionPolicy.RETAIN and info.context not in (STORED, WATCHED):
         raise ValueError("must be 'Retain', the only policy that this version keeps")
     return policy
 
 
-def check_some_time(ms: int, info: ValidationInfo) -> int:
-    """What the store holds is read as it is."""
+def check_timeout(ms: int, info: ValidationInfo) -> int:
+    """Refuse a timeout of 0, except in stored documents. Raises ValueError."""
     if ms == 0 and info.context != STORED:
         raise ValueError(NO_TIME)
     return ms
 
 
-NO_TIME = "0s would give messages back that an edge still has: write 1ms or more, as in 30s"
+NO_TIME = "0s would return messages that an edge still holds: write 1ms or more, as in 30s"
 Number = Annotated[int, Field(ge=0, le=MAX_NUMBER), BeforeValidator(refuse_bool)]
 
 
 class DeadLetterSpec(Document):
-    """What becomes of messages that nobody could deal with."""
+    """How long, and how many, dead letters are kept."""
 
-    max_length: Number = Field(100_000, description="dead letters kept; the oldest go first; 0 = no bound")
+    max_length: Number = Field(
+        100_000, description="dead letters to keep; the oldest are removed first; 0 = no bound"
+    )
     retention: Duration = Field(0, description="how long dead letters are kept; 0s = for ever")
 
 
-LOG_DOMAIN = "main"  # the domain that has the text service's log: a step of the store changes one domain
+LOG_DOMAIN = "main"  # holds the text service's log, as one step of the store changes one domain
 
 
 class QueueSpec(Document):
-    """How a queue keeps its messages, and how protocols see it."""
+    """How a queue stores its messages, and how protocols address it."""
 
-    domain: DomainName = Field("main", description="the part of the store that keeps it, for good")
+    domain: DomainName = Field(
+        "main", description="the transaction domain of the store; it cannot be changed"
+    )
     max_length: Number = Field(UNBOUNDED, description="messages; 0 = no bound")
     max_bytes: Number = Field(UNBOUNDED, description="octets of bodies; 0 = no bound")
     overflow: Overflow = Overflow.REJECT
     message_ttl: Duration = Field(0, alias="messageTTL", description="0s = messages never expire")
-    visibility_timeout: Annotated[Duration, AfterValidator(check_some_time)] = Field(
-        30_000, description="when a dead edge's messages go back"
+    visibility_timeout: Annotated[Duration, AfterValidator(check_timeout)] = Field(
+        30_000, description="after this time, messages of a dead edge return to the queue"
     )
     max_deliveries: Number = Field(20, description="failed deliveries before a message is dead; 0 = no bound")
     dead_letter: DeadLetterSpec = DeadLetterSpec()
     ack_level: AckLevel = Field(
         STRICTEST,
-        description="where a message is before it is acknowledged: memory, fsync, replicated:<n>; '' = the strictest "
-        "that the store can keep",
+        description="where a message is stored before it is acknowledged: memory, fsync, replicated:<n>; '' = the "
+        "strictest that the store can guarantee",
     )
     delivery: Delivery = Delivery.AT_LEAST_ONCE
-    paused: bool = Field(False, description="nothing is put in or given out")
+    paused: bool = Field(False, description="whether puts and takes are refused")
     deletion_policy: Annotated[DeletionPolicy, AfterValidator(check_deletion_policy)] = DeletionPolicy.RETAIN
     access: Access = Access()
     bindings: Bindings = Bindings()
     remote: Remote | None = None
 
     @model_validator(mode="after")
-    def _is_where_the_log_is(self) -> Self:
+    def _is_in_the_log_domain(self) -> Self:
         if self.bindings.text != TextBinding() and self.domain != LOG_DOMAIN:
-            raise ValueError(f"bindings.text needs domain {LOG_DOMAIN!r}, where the text service's log is")
+            raise ValueError(f"bindings.text needs domain {LOG_DOMAIN!r}, which holds the text service's log")
         return self
 
     @model_validator(mode="after")
-    def _keeps_out_what_it_can(self) -> Self:
+    def _access_fits_bindings(self) -> Self:
         if problem := contradiction(self.access, self.bindings):
             raise ValueError(problem)
         return self
 
     @model_validator(mode="after")
-    def _is_here_or_elsewhere(self) -> Self:
+    def _is_local_or_remote(self) -> Self:
         if self.remote is not None and self.numbers():
             raise ValueError(
-                "remote leads to another system: such a queue has neither bindings.rqpMca.queueId nor "
-                "bindings.rqpCast.key nor bindings.ring, or two systems would pass a message on for ever"
+                "remote cannot be combined with bindings.rqpMca.queueId, bindings.rqpCast.key or bindings.ring: two "
+                "systems could forward a message to each other for ever"
             )
         return self
 
     def numbers(self) -> list[str]:
-        """What the queue is known by beside its name, each its own: 'rqp-mca 7', 'rqp-cast 7', 'ring-inbox 7'."""
+        """Return the unique numbers of the queue: 'rqp-mca 7', 'rqp-cast 7', 'ring-inbox 7'."""
         given: dict[str, int | None] = {
             Protocol.MCA: self.bindings.rqp_mca.queue_id,
             Protocol.CAST: self.bindings.rqp_cast.key,
@@ -186,21 +194,22 @@ class QueueSpec(Document):
         return [number_name(protocol, number) for protocol, number in given.items() if number is not None]
 
     def claims(self) -> list[str]:
-        """What no other queue may claim: its numbers, and where it leads ('to rqp-mca 7 at warehouse')."""
+        """Return the exclusive claims of the queue: its numbers, and destinations ('to rqp-mca 7 at warehouse')."""
         return [*self.numbers(), *(self.remote.destinations() if self.remote is not None else ())]
 
     def subscription(self, name: str) -> str:
-        """What the log knows of a queue that subscribes to it, as JSON; '' if it does not."""
+        """Return the queue's subscription to the log as JSON; '' if it has none."""
         patterns = self.bindings.text.subscribe
         if not patterns:
             return ""
         return json.dumps({"name": name, "patterns": patterns, "ackLevel": self.ack_level})
 
     def replicas(self) -> int:
+        """Return how many replicas must have a message before it is acknowledged."""
         return replicas_of(self.ack_level)
 
     def fields(self) -> list[str | int]:
-        """The document as the queue hash holds it: one field of limits (lua/queues.lua), the rest for people."""
+        """Return the fields of the queue's hash: its limits (lua/queues.lua), and the document for inspection."""
         limits = (
             *(self.max_length, self.max_bytes, self.overflow.value, self.message_ttl),
             *(self.max_deliveries, int(self.paused), self.dead_letter.max_length, self.ack_level),
@@ -208,7 +217,7 @@ class QueueSpec(Document):
             self.remote.max_message_bytes if self.remote is not None else UNBOUNDED,
         )
         document = self.model_dump_json(by_alias=True)
-        nothing_wrong = ("condition", "") if self.remote is None else ()  # of the time when it led elsewhere
+        no_condition = ("condition", "") if self.remote is None else ()  # clears that of a former remote
         return [
             "limits",
             " ".join(map(str, limits)),
@@ -216,23 +225,23 @@ class QueueSpec(Document):
             self.visibility_timeout,
             "document",
             document,
-            *nothing_wrong,
+            *no_condition,
         ]
 
 
 LEGIBLE = re.compile(r"[^\x00-\x1f\x7f]+")
-NO_LEGIBLE = "a queue's name has no control characters, as line feeds and tabs"
+NO_LEGIBLE = "a queue's name has no control characters such as line feeds and tabs"
 
 
 def check_name(name: str) -> str:
-    """Return the name of a new queue. What clients make for themselves may have names of any octets (tmq.md 2.1)."""
+    """Return a valid name of a new queue; only clients may use any octets (tmq.md 2.1). Raises ValueError."""
     if not LEGIBLE.fullmatch(check_size(name)):
         raise ValueError(NO_LEGIBLE)
     return name
 
 
 def check_size(name: str) -> str:
-    """Return the name of a queue that may be there already."""
+    """Return a name that an existing queue may have. Raises ValueError."""
     size = len(name.encode("utf-8", "surrogateescape"))
     if not 1 <= size <= MAX_NAME_BYTES:
         raise ValueError(f"a queue's name has 1 to {MAX_NAME_BYTES} octets, this one has {size}")
@@ -240,6 +249,8 @@ def check_size(name: str) -> str:
 
 
 class Metadata(Document):
+    """The name and labels of a queue; further metadata is ignored."""
+
     model_config = ConfigDict(extra="ignore")
     name: Annotated[str, AfterValidator(check_size)]  # a client may have made it
     labels: dict[str, str] = Field(default_factory=dict)
@@ -261,13 +272,15 @@ QueueName = Annotated[
 
 
 class NamedQueueSpec(QueueSpec):
-    """How a queue keeps its messages, and how protocols see it."""
+    """How a queue stores its messages, and how protocols address it."""
 
-    queue_name: QueueName | None = Field(None, description="its name in the store; none = metadata.name")
+    queue_name: QueueName | None = Field(
+        None, description="the queue's name in the store; none = metadata.name"
+    )
 
 
 class QueueDocument(Document):
-    """A whole document, as in queues.yaml."""
+    """A complete Queue document, as in queues.yaml."""
 
     api_version: Literal["penstock.dev/v1alpha1"] = Field(API_VERSION, alias="apiVersion")
     kind: Literal["Queue"] = "Queue"
@@ -276,15 +289,17 @@ class QueueDocument(Document):
 
     @property
     def name(self) -> str:
+        """The queue's name in the store."""
         return self.spec.queue_name or self.metadata.name
 
     @property
     def queue(self) -> QueueSpec:
+        """The spec without `queueName`."""
         return QueueSpec.model_validate(self.spec.model_dump(exclude={"queue_name"}), context=STORED)
 
 
 def to_document(name: str, spec: QueueSpec) -> dict[str, Any]:
-    """The document of a queue as it would be written: only what differs from the defaults, durations as text."""
+    """Return the document of a queue with the fields that differ from the defaults, durations as text."""
     plain = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     for key in ("messageTTL", "visibilityTimeout"):
         if key in plain:

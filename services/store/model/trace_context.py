@@ -1,7 +1,7 @@
-"""Where in which trace something stands: W3C Trace Context, as the attribute `traceparent` of a record says it.
+"""Handle W3C Trace Context, which records carry as the attribute `traceparent`.
 
-A message that is traced carries it from the queue it was put into to whoever takes it out. Between two systems whose
-wire has no place for it both ends derive the same one of what they both see: see `hop`.
+The attribute connects the trace of the producer with that of the consumer. If a protocol between two systems has no
+field for it, both ends derive the same context from data that they share: see `hop`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgpack
 from services.store.model import records
 
 KEY = "traceparent"
-STATE = "tracestate"  # of other vendors, who may put it beside: it is passed on, and says nothing to us
-# Version 00 has four fields; of later ones the first four are read (W3C Trace Context 3.2.2, 4).
+STATE = "tracestate"  # data of other vendors, passed on unread
+# Version 00 has four fields; later versions may have more, which are ignored (W3C Trace Context 3.2.2, 4).
 _HEADER = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
 _SAMPLED = 1
 _KEY = KEY.encode()
@@ -30,7 +30,7 @@ _PLACE = b"penstock place\0"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One span's place. Ids are never 0."""
+    """The identity of a span. Ids are never 0."""
 
     trace_id: int  # 128 bits
     span_id: int  # 64 bits
@@ -38,14 +38,16 @@ class Context:
 
     @property
     def header(self) -> str:
+        """The value of `traceparent`."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-{int(self.is_sampled):02x}"
 
     def child(self) -> Context:
+        """Return a context for a new span below this one."""
         return Context(self.trace_id, _span_id(), self.is_sampled)
 
 
 def fresh() -> Context:
-    """The first of a trace."""
+    """Return the context of a new trace."""
     return Context(random.getrandbits(128) or 1, _span_id())
 
 
@@ -54,7 +56,7 @@ def _span_id() -> int:
 
 
 def parse(header: object) -> Context | None:
-    """None for what is no context, whatever it is: then the trace begins anew."""
+    """Parse a `traceparent` value; None if it is invalid, in which case a new trace begins."""
     found = _HEADER.fullmatch(header) if isinstance(header, str) else None
     if found is None or found[1] == "ff" or (found[1] == "00" and found[5] is not None):
         return None
@@ -65,12 +67,12 @@ def parse(header: object) -> Context | None:
 
 
 def of_record(record: bytes) -> Context | None:
-    """What a record carries. A damaged one carries none: whoever has to look at it will find that out."""
+    """Return the context that a record carries, or None, also for a damaged record."""
     return of_packed(records.packed_attributes(record))
 
 
 def of_packed(attributes: bytes) -> Context | None:
-    """The same of attributes as they stand in records and dead letters. Most have none, and are not decoded."""
+    """Return the context in encoded attributes, which are only decoded if they contain one."""
     if _KEY not in attributes:
         return None
     try:
@@ -81,11 +83,12 @@ def of_packed(attributes: bytes) -> Context | None:
 
 
 def of_attributes(attributes: dict[str, Any]) -> Context | None:
+    """Return the context in decoded attributes, or None."""
     return parse(attributes.get(KEY))
 
 
 def without(record: bytes) -> bytes:
-    """The record as if nobody had ever traced it: what whoever repeats something in a trace of his own repeats."""
+    """Return the record without trace attributes, so that repeats with other contexts compare equal."""
     if not record[0]:
         return record
     content = records.decode(record)
@@ -94,14 +97,16 @@ def without(record: bytes) -> bytes:
 
 
 def stamped(record: bytes, context: Context) -> bytes:
-    """The record with the context in place of what it carried. Raises ValueError where that makes it too large."""
+    """Return the record with this context instead of its own. Raises ValueError if it becomes too large."""
     content = records.decode(record)
     return records.encode(content.body, {**content.attributes, KEY: context.header})
 
 
 def stamped_within(record: bytes, context: Context, most: int) -> bytes | None:
-    """The same for a queue of so many octets, 0 = any number; None for one that would not fit with its context in the
-    empty queue, and does without."""
+    """Return the record with this context, or None if it would not fit into an empty queue of `most` octets.
+
+    most: 0 = no bound.
+    """
     try:
         found = stamped(record, context)
     except ValueError:
@@ -111,32 +116,32 @@ def stamped_within(record: bytes, context: Context, most: int) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A message on its way from one system to another, by what both of them see of it. Cheap: most are not sampled."""
+    """A message between two systems, identified by data that both see. Cheap, as most are not sampled."""
 
     seen: bytes
 
     def is_sampled(self, ratio: float) -> bool:
-        """The same answer at both ends; with a higher ratio it is yes wherever it is with a lower one."""
+        """Return the sampling decision, the same at both ends; a higher ratio includes the messages of a lower one."""
         return zlib.crc32(self.seen) < ratio * _DRAWN
 
     @property
     def context(self) -> Context:
-        """Of the span that the sender makes, and the receiver goes on from."""
+        """The context of the sender's span, which is the parent of the receiver's."""
         digest = hashlib.sha256(_HOP + self.seen).digest()
         trace_id = int.from_bytes(digest[:16]) or 1
         return Context(trace_id, int.from_bytes(digest[16:24]) or 1)
 
     def at(self, *place: bytes) -> Context:
-        """Of another span of the same trace, by where it is: whoever makes it, and however often, it is the same."""
-        told = b"\0".join((_PLACE + self.seen, *place))
-        return Context(self.context.trace_id, int.from_bytes(hashlib.sha256(told).digest()[:8]) or 1)
+        """Return the context of another span of the trace; equal places give equal contexts on all systems."""
+        path = b"\0".join((_PLACE + self.seen, *place))
+        return Context(self.context.trace_id, int.from_bytes(hashlib.sha256(path).digest()[:8]) or 1)
 
 
 def hop(protocol: str, *seen: bytes) -> Hop:
-    """seen: what both ends know of the message, and of no other one of theirs."""
+    """Return the hop of a message. seen: data that both ends know, and that identifies the message between them."""
     return Hop(b"\0".join((protocol.encode(), *seen)))
 
 
 def hop_of_request(request: bytes) -> Hop:
-    """Of a ring: whoever asks gave it the id, and whoever carries it out is told that."""
+    """Return the hop of a ring request, whose id both ends know."""
     return hop("ring", request)

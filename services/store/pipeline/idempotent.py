@@ -100,7 +100,7 @@ class Idempotent:
             return
 
         def pulled(told: Pulled | Nothing | StoreError) -> None:
-            if told is Nothing.LOOKED:
+            if told is Nothing.RETRY:
                 self.pull(source, request, queue, largest, keep_ms, done)
             elif isinstance(told, Pulled) and queue.at_most_once:
                 self._settle_first(request, told, done)

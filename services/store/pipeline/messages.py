@@ -74,7 +74,7 @@ class Messages:
         and `holder` is this source's alone.
 
         carried: where those of the run stand that bring a context and may be traced, if whoever asks has decided for
-        all of them (`Hops`): no other one begins a trace.
+        all of them (`TracePropagation`): no other one begins a trace.
         """
         operation = Publish(records, origin, holder, done, source if in_order else None)
         has_traced = self._traced is not None and self._traced.publish(source, queue, operation, carried)

@@ -10,7 +10,7 @@ from services.store.model.requests import Held, Nothing, Pull, Pulled, Request, 
 from services.store.pipeline.outcomes import Handler, failure, tell
 from services.store.pipeline.tallies import Tallies
 
-NOTHING = {b"EMPTY": Nothing.EMPTY, b"EXPIRED": Nothing.EXPIRED, b"MORE": Nothing.LOOKED}
+NOTHING = {b"EMPTY": Nothing.EMPTY, b"EXPIRED": Nothing.EXPIRED, b"MORE": Nothing.RETRY}
 SETTLEMENTS = {
     b"DONE": Settlement.SETTLED,
     b"AGAIN": Settlement.AGAIN,

@@ -60,7 +60,7 @@ async def _kept(connector: Connector, server: Address | None, answer: object) ->
     return Applied(place, kept=NOT_KEPT if isinstance(saved, Exception) else "in its configuration file")
 
 
-async def look_at_users(connector: Connector) -> Finding:
+async def check_users(connector: Connector) -> Finding:
     """Whether every server has the users of the others, with the same passwords and rights."""
     try:
         servers = await connector.resolver.servers()

@@ -124,7 +124,7 @@ class Caretaker:
     async def _changed(self, name: str) -> None:
         self._store.catalogue.numbers.changed()
         if name == EVERYTHING:
-            self._store.promises.look_again()
+            self._store.promises.invalidate()
         for known in {queue.name for queue in self._store.catalogue.known()}:
             if name in (EVERYTHING, known):
                 await self._refresh(known)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.store.catalogue.reading import parse_id
+from services.store.model.dead_letter import parse_id
 from services.store.model.keys import DomainKeys
 from services.store.model.names import decode_name
 from services.store.redis.link import Link

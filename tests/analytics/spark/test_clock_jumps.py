@@ -14,7 +14,7 @@ from services.analytics.clocks import ClockWrong
 from services.analytics.hours import hour_at
 from services.analytics.run import run
 from services.analytics.tables import DEATHS
-from services.store.catalogue.reading import Reading
+from services.store.catalogue.reading import StreamReader
 from tests.analytics.spark.entries import HOUR_MS, Entries
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import rows, settings
@@ -25,8 +25,10 @@ Jump = Callable[[int], None]
 @pytest.fixture
 def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
     """Moves the store's clock so many hours from what it really is."""
-    right = Reading.now_ms
-    return lambda hours: monkeypatch.setattr(Reading, "now_ms", lambda self: right(self) + hours * HOUR_MS)
+    right = StreamReader.now_ms
+    return lambda hours: monkeypatch.setattr(
+        StreamReader, "now_ms", lambda self: right(self) + hours * HOUR_MS
+    )
 
 
 def dead(output: Path) -> int:

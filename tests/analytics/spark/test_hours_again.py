@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from services.analytics.run import run
 from services.analytics.tables import CHANGES
-from services.store.catalogue.reading import Reading
+from services.store.catalogue.reading import StreamReader
 from tests.analytics.spark.entries import HOUR_MS, Entries
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import settings
@@ -47,7 +47,7 @@ def test_two_runs_over_one_hour_tell_what_one_does(
     steady(store, chance, begin, range(0, HISTORY * 60, 5))
     steady(store, chance, hour, range(0, 7, 5))
     with monkeypatch.context() as patched:
-        patched.setattr(Reading, "now_ms", lambda _: hour + 70 * MINUTE_MS)
+        patched.setattr(StreamReader, "now_ms", lambda _: hour + 70 * MINUTE_MS)
         run(spark, replace(settings(store.server, tmp_path / "two", "r1"), accept_clock=True))
     assert [row["verdict"] for row in table(tmp_path / "two", CHANGES).values()] == ["down"]
     steady(store, chance, hour, range(10, 60, 5))
@@ -69,7 +69,7 @@ def test_an_hour_that_ended_since_is_judged_though_nothing_came_for_it(
     steady(store, chance, hour - HISTORY * HOUR_MS, range(0, HISTORY * 60, 5))
     steady(store, chance, hour, range(0, 7, 5))
     with monkeypatch.context() as patched:
-        patched.setattr(Reading, "now_ms", lambda _: hour + 7 * MINUTE_MS)
+        patched.setattr(StreamReader, "now_ms", lambda _: hour + 7 * MINUTE_MS)
         run(spark, replace(settings(store.server, tmp_path, "r1"), accept_clock=True))
     done = run(spark, settings(store.server, tmp_path, "r2"))
     assert len(done["hours"]) == 1

@@ -195,8 +195,8 @@ def test_a_user_for_edges_is_told_what_it_may_see(as_edge: Shell) -> None:
     assert concealed == {"durability", "memory", "eviction", "ack levels", "functions"}
     for subject in concealed:
         assert found[subject] == {"subject": subject, **HIDDEN}
-    assert found["promises"]["found"] == "edges count on memory, fsync"
-    assert found["queues"]["found"] == "1, and every ack level can be kept"
+    assert found["promises"]["found"] == "edges rely on memory, fsync"
+    assert found["queues"]["found"] == "1, and all ack levels can be guaranteed"
     assert {"server", "disk", "memory used", "clock", "dataset", "domain main"} < found.keys()
 
 

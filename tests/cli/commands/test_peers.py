@@ -131,7 +131,7 @@ def test_a_peer_may_have_the_name_of_a_queue_but_not_of_another_peer(shell: Shel
             "{protocol: rqp-mca, addresses: [a], tls: true}",
             "spec.tls: unknown; allowed: protocol, addresses, ",
         ),
-        ("{protocol: rqp-cast, addresses: [a], window: 5}", "spec: window is of protocol rqp-mca alone"),
+        ("{protocol: rqp-cast, addresses: [a], window: 5}", "spec: window applies to protocol rqp-mca only"),
     ],
 )
 def test_documents_that_cannot_be_are_refused(shell: Shell, spec: str, says: str) -> None:

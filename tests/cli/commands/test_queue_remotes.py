@@ -79,7 +79,7 @@ def test_show_says_that_those_who_share_a_queue_are_not_shown(
     ("options", "says"),
     [
         (["--remote-queue-id", "7"], "remote.protocol: missing"),
-        ([*REMOTE, "--remote-key", "7"], "remote: key is not of protocol rqp-mca: leave it out"),
+        ([*REMOTE, "--remote-key", "7"], "remote: key does not apply to protocol rqp-mca: remove it"),
     ],
 )
 def test_options_that_cannot_be_are_refused(shell: Shell, options: list[str], says: str) -> None:
@@ -128,14 +128,17 @@ def test_two_queues_to_one_number_of_a_peer_are_refused(shell: Shell, gone: Call
     for text, says in (
         (
             leading(r3="east", r4="north, west"),
-            "document 2 (r4): spec.remote: queue 'r1' leads to rqp-mca 73 at peer west",
+            "document 2 (r4): spec.remote: queue 'r1' already leads to rqp-mca 73 at peer west",
         ),
         (
             leading(r3="east", r4="east"),
-            "document 2 (r4): spec.remote: queue 'r3' leads to rqp-mca 73 at peer east",
+            "document 2 (r4): spec.remote: queue 'r3' already leads to rqp-mca 73 at peer east",
         ),
         (leading(r3=""), "document 1 (r3): spec.remote: queue 'r"),
-        (leading(r1="", r2=""), "document 1 (r1): spec.remote: queue 'r2' leads to rqp-mca 73 at peer south"),
+        (
+            leading(r1="", r2=""),
+            "document 1 (r1): spec.remote: queue 'r2' already leads to rqp-mca 73 at peer south",
+        ),
     ):
         error = shell.run("queue", "apply", "-f", "-", code=1, stdin=text).err
         assert error.startswith("penstock: document_refused: -: ")
@@ -143,6 +146,6 @@ def test_two_queues_to_one_number_of_a_peer_are_refused(shell: Shell, gone: Call
         shell.fails("queue", "show", "r3", code=4)
     options = ("--remote-protocol", "rqp-mca", "--remote-queue-id", "73")
     error = shell.fails("queue", "create", "r3", *options, "--remote-peers", "west", code=1)
-    assert error.startswith("number_taken: queue 'r1' leads to rqp-mca 73 at peer west already")
+    assert error.startswith("number_taken: queue 'r1' already leads to rqp-mca 73 at peer west")
     passed_on = shell.run("queue", "apply", "-f", "-", stdin=leading(r1="east", r2="west"))
     assert passed_on.text == "changed: r1\nchanged: r2\n", "what one gives up the next may have"

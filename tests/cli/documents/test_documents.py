@@ -71,8 +71,8 @@ def test_a_new_queue_with_control_characters_is_refused_in_one_line(shell: Shell
     documents = b'kind: Queue\nmetadata: {name: "n\\nl"}\n'
     told = shell.fails("queue", "apply", "-f", "-", code=1, stdin=documents)
     assert told.rstrip("\n") == (
-        r"document_refused: -: document 1 (n\x0al): metadata.name: a queue's name has no control characters, "
-        "as line feeds and tabs: choose another name for a queue that is not there yet"
+        r"document_refused: -: document 1 (n\x0al): metadata.name: a queue's name has no control characters "
+        "such as line feeds and tabs: choose another name for a queue that is not there yet"
     )
     wrong = b'kind: Queue\nmetadata: {name: "n\\nl"}\nspec: {"a\\nb": 1}\n'
     told = shell.fails("queue", "apply", "-f", "-", code=2, stdin=wrong)

@@ -78,7 +78,7 @@ async def test_one_in_another_domain_stays_there(newer: LiveConsole, server: Ser
     path = "/queues/far?replaceUnreadable=true"
     reply = await newer.ask("PUT", path, SPEC, headers={"If-Match": "*"})
     assert (reply.status, reply.label) == (409, "domain_mismatch")
-    assert "say that domain" in reply.document["detail"]
+    assert "use its domain" in reply.document["detail"]
     reply = await newer.ask("PUT", path, {**SPEC, "domain": "other"}, headers={"If-Match": "*"})
     assert reply.status == 200
 

@@ -23,7 +23,7 @@ class Producer:
     def __init__(self, seed: int, book: Book, system: System) -> None:
         self._book = book
         self._queue = system.queue(book.way)
-        self._asker = system.asker()
+        self._asker = system.client()
         self._rng = random.Random(f"{seed} {book.way}")
 
     async def play(self, stopping: asyncio.Event) -> None:

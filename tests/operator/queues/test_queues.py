@@ -104,7 +104,7 @@ def test_a_queue_that_is_there_is_adopted_with_its_messages(
     seen.declared(queue("orders", maxLength=5))
     seen.apply(queue("far"))
     found = seen.becomes("queue", "far", "False", "Conflict")
-    assert "is in domain 'other': it cannot move to 'main'" in found["message"]
+    assert "is in domain 'other' and cannot move to 'main'" in found["message"]
     assert keeper.owner("far") == "file"
     assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"
     assert keeper.take("orders") == [b"one"]

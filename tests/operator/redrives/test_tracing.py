@@ -29,8 +29,8 @@ async def dies(store: Server, collector: Collector) -> str:
     async with traced_store(store.url, collector.endpoint) as traced:
         found = await traced.catalogue.find("orders")
         await traced.put(found, b"a pump")
-        asker = await traced.asker(found)
-        await asker.reject(await asker.take(found, 1), "refused")
+        client = await traced.async_client(found)
+        await client.reject(await client.take(found, 1), "refused")
         letters = DeadLetters(traced.get_domain(found.domain), found)
         (letter,) = [letter.id async for letter in letters.matching()]
         return letter

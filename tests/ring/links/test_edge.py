@@ -64,7 +64,7 @@ async def test_what_is_put_into_an_outbox_comes_to_the_inboxes_of_other_stores(
         inboxes = [await queue(store, "in", inbox=GROUP) for store in stores[1:]]
         programs = [spawn(server, "node.window=16", "node.forward_user=true") for server in servers]
         await led_ring(programs)
-        client = AsyncClient(stores[0].domain(outbox.domain).pipe)
+        client = AsyncClient(stores[0].open_domain(outbox.domain).pipe)
         sent = [b"%d" % n for n in range(50)]
 
         async def put(some: list[bytes]) -> None:

@@ -80,14 +80,14 @@ class Member:
     # what a client would ask
 
     async def push(self, queue: bytes, body: bytes) -> Unserved | None:
-        return await self._asked(self.users.async_client.push, queue, body)
+        return await self._asked(self.users.asker.push, queue, body)
 
     async def pull(self, queue: bytes) -> Brought | Unserved:
-        answer: Brought | Unserved = await self._asked(self.users.async_client.pull, queue)
+        answer: Brought | Unserved = await self._asked(self.users.asker.pull, queue)
         return answer
 
     async def destroy(self, queue: bytes) -> Unserved | None:
-        return await self._asked(self.users.async_client.destroy, queue)
+        return await self._asked(self.users.asker.destroy, queue)
 
     async def _asked(self, verb: Callable[..., None], *args: bytes) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -17,7 +17,7 @@ KEY = RegistryKeys().audit
 ENTRY = AuditEntry("eve", "operate", "10.0.0.1", "purge", "orders", "done", "7 letters")
 
 
-async def test_lines_are_there_the_newest_first(desk: Desk) -> None:
+async def test_lines_are_returned_newest_first(desk: Desk) -> None:
     audit, before = desk.store.audit, await desk.store.now_ms()
     assert (await audit.page()).lines == []
     ids = [await audit.append(replace(ENTRY, target=f"q{number}")) for number in range(3)]
@@ -29,8 +29,8 @@ async def test_lines_are_there_the_newest_first(desk: Desk) -> None:
     assert before <= page.lines[2].at_ms <= page.lines[0].at_ms <= await desk.store.now_ms()
 
 
-async def test_a_page_after_the_other(desk: Desk) -> None:
-    """Also where a line comes in between."""
+async def test_pages_continue_each_other(desk: Desk) -> None:
+    """Also if a line is appended in between."""
     audit = desk.store.audit
     for number in range(7):
         await audit.append(replace(ENTRY, detail=str(number)))
@@ -47,7 +47,7 @@ async def test_a_page_after_the_other(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001])
-async def test_a_page_has_a_bound(desk: Desk, limit: int) -> None:
+async def test_limit_of_a_page_is_checked(desk: Desk, limit: int) -> None:
     with pytest.raises(ValueError, match="a page has"):
         await desk.store.audit.page(limit=limit)
 
@@ -71,12 +71,12 @@ async def test_a_page_has_a_bound(desk: Desk, limit: int) -> None:
         "1-1mm",
     ],
 )
-async def test_a_place_that_is_none_is_refused(desk: Desk, before: str) -> None:
-    with pytest.raises(ValueError, match="the id of no line"):
+async def test_invalid_id_is_refused(desk: Desk, before: str) -> None:
+    with pytest.raises(ValueError, match="is not the id of a line"):
         await desk.store.audit.page(before)
 
 
-async def test_only_so_many_are_kept(desk: Desk, server: Server) -> None:
+async def test_log_is_capped(desk: Desk, server: Server) -> None:
     for _ in range(0, 2 * KEPT, 1000):
         server.call("EVAL", f"for i = 1, 1000 do redis.call('XADD', '{KEY}', '*', 'who', 'x') end", 0)
     await desk.store.audit.append(ENTRY)
@@ -84,7 +84,7 @@ async def test_only_so_many_are_kept(desk: Desk, server: Server) -> None:
     assert (await desk.store.audit.page(limit=1)).lines[0].entry == ENTRY
 
 
-async def test_what_is_minor_pushes_nothing_else_out(desk: Desk, server: Server) -> None:
+async def test_minor_entries_do_not_displace_others(desk: Desk, server: Server) -> None:
     audit = AuditLog(desk.store.registry, kept=100)
     await audit.append(replace(ENTRY, target="changed"))
     for number in range(400):
@@ -95,8 +95,8 @@ async def test_what_is_minor_pushes_nothing_else_out(desk: Desk, server: Server)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 10])
-async def test_both_are_read_as_one(desk: Desk, server: Server, limit: int) -> None:
-    """Also where lines of both have the same id: each is told once."""
+async def test_both_streams_are_read_as_one_log(desk: Desk, server: Server, limit: int) -> None:
+    """Also if lines of both have the same id."""
     for key, ids in ((KEY, "5-0 5-1 7-0 9-0"), (RegistryKeys().audit_minor, "4-0 5-0 5-1 7-0 8-0")):
         for identifier in ids.split():
             server.call("XADD", key, identifier, "who", "eve")
@@ -110,7 +110,7 @@ async def test_both_are_read_as_one(desk: Desk, server: Server, limit: int) -> N
     assert told == ["9-0", "8-0m", "7-0", "7-0m", "5-1", "5-1m", "5-0", "5-0m", "4-0m"]
 
 
-async def test_any_octets_and_any_length(desk: Desk) -> None:
+async def test_entry_may_have_any_octets_and_length(desk: Desk) -> None:
     entry = replace(ENTRY, who="\udcff<script>\n\0", target="", detail="é" * MOST_OCTETS)
     await desk.store.audit.append(entry)
     (line,) = (await desk.store.audit.page()).lines
@@ -118,13 +118,13 @@ async def test_any_octets_and_any_length(desk: Desk) -> None:
     assert line.entry.detail == "é" * (MOST_OCTETS // 2) + "..."
 
 
-async def test_fields_of_other_versions(desk: Desk, server: Server) -> None:
+async def test_unknown_fields_are_ignored_and_missing_ones_empty(desk: Desk, server: Server) -> None:
     server.call("XADD", KEY, "*", "who", "eve", "weather", "fine")
     (line,) = (await desk.store.audit.page()).lines
     assert line.entry == AuditEntry("eve", "", "", "", "", "", "")
 
 
-async def test_a_lost_answer_loses_no_line(desk: Desk, server: Server) -> None:
+async def test_append_is_repeated_after_a_lost_answer(desk: Desk, server: Server) -> None:
     async with Proxy(server.port) as proxy, Desk(proxy.url, initialise=False) as other:
         await other.store.audit.page()
         proxy.lose_replies_to = b"XADD"
@@ -135,7 +135,7 @@ async def test_a_lost_answer_loses_no_line(desk: Desk, server: Server) -> None:
         assert {line.entry for line in (await desk.store.audit.page()).lines} == {ENTRY}
 
 
-async def test_a_store_that_is_away_or_full_says_so(own_server: Server) -> None:
+async def test_unreachable_or_full_store_raises(own_server: Server) -> None:
     async with Desk(own_server) as desk:
         used = int(own_server.info("memory")["used_memory"])
         with (

@@ -1,4 +1,4 @@
-"""How many queues stand, asked at once (docs/store.md, Counters)."""
+"""Reading the statistics of many queues at once (docs/store.md, Counters)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.store.desk import Desk, numbered, until
 
 
 def exact(figures: dict[str, int]) -> dict[str, int]:
-    """Without what goes on with the clock."""
+    """Return the statistics without values that depend on the time."""
     return {
         name: value for name, value in figures.items() if name not in ("oldest_age_ms", "reserved_for_ms")
     }
 
 
 async def busy(desk: Desk, name: str, domain: str) -> Queue:
-    """A queue of which every figure is something."""
+    """Make a queue whose statistics are all non-zero."""
     queue = await desk.queue(name, domain=domain, max_deliveries=1)
     async with desk.another(domain=domain) as own:
         await own.put(queue, *numbered(40))
@@ -38,8 +38,8 @@ async def busy(desk: Desk, name: str, domain: str) -> Queue:
     return queue
 
 
-async def test_they_are_as_each_is_asked_alone(desk: Desk) -> None:
-    """In two domains; also of queues that nobody ever used."""
+async def test_bulk_statistics_equal_those_of_each_queue(desk: Desk) -> None:
+    """In two domains, including unused queues."""
     queues = [await busy(desk, "one", "main"), await busy(desk, "two", "elsewhere"), await desk.queue("none")]
     told = (await desk.store.listing.stats_of(queues)).stats
     assert list(told) != []
@@ -54,15 +54,15 @@ async def test_they_are_as_each_is_asked_alone(desk: Desk) -> None:
     assert told["none"]["oldest_age_ms"] == 0
 
 
-async def test_one_that_is_gone_is_left_out(desk: Desk) -> None:
-    """Whoever lists the queues and asks then is never refused for one that was deleted in between."""
+async def test_deleted_queue_is_omitted(desk: Desk) -> None:
+    """Listing queues and reading their statistics never fails because of a deletion in between."""
     queues = [await desk.queue(f"q{number}") for number in range(3)]
     await desk.store.catalogue.delete(queues[1])
     assert list((await desk.store.listing.stats_of(queues)).stats) == ["q0", "q2"]
     assert (await desk.store.listing.stats_of([])).stats == {}
 
 
-async def test_more_than_one_call_takes(desk: Desk) -> None:
+async def test_many_queues_take_several_calls(desk: Desk) -> None:
     queues = [await desk.queue(f"q{number}") for number in range(2 * QUEUES_PER_CALL + 1)]
     await desk.put(queues[-1], b"x")
     told = (await desk.store.listing.stats_of(iter(queues))).stats
@@ -70,7 +70,7 @@ async def test_more_than_one_call_takes(desk: Desk) -> None:
     assert [figures["ready"] for figures in told.values()] == [0] * 2 * QUEUES_PER_CALL + [1]
 
 
-async def test_the_oldest_may_have_been_moved_out_of_the_stream(desk: Desk) -> None:
+async def test_oldest_message_may_have_been_moved_out_of_the_stream(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(64))
     got = await desk.take(queue, 32)
@@ -87,7 +87,7 @@ async def test_the_oldest_may_have_been_moved_out_of_the_stream(desk: Desk) -> N
     )
 
 
-async def test_store_that_is_away_is_the_reason_of_each_queue(own_server: Server) -> None:
+async def test_unreachable_store_is_the_error_of_each_queue(own_server: Server) -> None:
     async with Desk(own_server) as desk:
         queue = await desk.queue()
         own_server.kill9()
@@ -95,8 +95,8 @@ async def test_store_that_is_away_is_the_reason_of_each_queue(own_server: Server
         assert (looked.stats, [type(error) for error in looked.errors.values()]) == ({}, [StoreUnavailable])
 
 
-async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    """Whichever of its keys it is; and it is told once."""
+async def test_damaged_queue_does_not_affect_others(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """Whichever key is damaged; it is logged once."""
     queues = [await busy(desk, f"q{number}", "main") for number in range(4)]
     for key in (queues[1].keys[6], queues[2].keys[1]):
         await desk.domain.link.call("SET", key, "damage")
@@ -114,7 +114,7 @@ async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptur
     assert (found.queues.keys(), set(found.unreadable)) == ({"q0", "q3"}, {"q1", "q2"})
 
 
-async def test_counters_that_are_no_numbers(desk: Desk) -> None:
+async def test_non_numeric_counters_are_reported(desk: Desk) -> None:
     one, other = await desk.queue("one"), await desk.queue("other")
     await desk.domain.link.call("HSET", one.keys[1], "added", "many")
     looked = await desk.store.listing.stats_of([one, other])
@@ -124,8 +124,8 @@ async def test_counters_that_are_no_numbers(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("place", range(1, 8))
-async def test_a_damaged_one_can_be_deleted(desk: Desk, place: int) -> None:
-    """Whichever of its keys it is, by who says that all goes; with a message in it nobody else deletes it."""
+async def test_damaged_queue_can_be_deleted(desk: Desk, place: int) -> None:
+    """Whichever key is damaged, but not by a deletion that requires an empty queue."""
     queue = await busy(desk, "q", "main")
     await desk.domain.link.call("SET", queue.keys[place], "damage")
     with pytest.raises(QueueNotEmpty):
@@ -135,7 +135,7 @@ async def test_a_damaged_one_can_be_deleted(desk: Desk, place: int) -> None:
     assert await desk.queue("q")
 
 
-async def test_one_without_a_number_of_messages_can_be_deleted(desk: Desk) -> None:
+async def test_queue_without_message_count_can_be_deleted(desk: Desk) -> None:
     queue = await desk.queue("q")
     await desk.domain.link.call("HSET", queue.keys[1], "len", "many")
     assert await desk.store.catalogue.delete(queue) == 0

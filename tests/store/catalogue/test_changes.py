@@ -1,4 +1,4 @@
-"""Changes of queues and peers: what was done is never told as not done, and what somebody else changed is seen."""
+"""Changes of queues and peers: unknown outcomes, and conditional changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SERVER = PeerSpec(protocol="text", addresses=["10.0.0.7"])
 NODE = PeerSpec(protocol="ring", addresses=["10.0.0.8"])
 
 
-async def test_what_was_let_go_is_never_told_as_kept(own_server: Server) -> None:
+async def test_committed_change_with_lost_notice_has_an_unknown_outcome(own_server: Server) -> None:
     async with Desk(own_server) as desk:
         queue = await desk.queue()
         own_server.call("ACL", "SETUSER", "default", "-publish")  # it tells nobody, which is what comes last
@@ -24,7 +24,7 @@ async def test_what_was_let_go_is_never_told_as_kept(own_server: Server) -> None
         assert (await desk.store.catalogue.find(queue.name)).owner == "released test"
 
 
-async def test_a_peer_is_changed_if_it_is_still_what_was_seen(desk: Desk) -> None:
+async def test_peer_is_changed_only_if_it_is_as_seen(desk: Desk) -> None:
     peers = desk.store.peers
     assert await peers.apply("shop", SERVER, "a", seen=b"")
     with pytest.raises(PeerChanged):
@@ -43,7 +43,7 @@ async def test_a_peer_is_changed_if_it_is_still_what_was_seen(desk: Desk) -> Non
     assert not await peers.delete("shop")
 
 
-async def test_a_queue_is_deleted_if_nobody_declared_it_meanwhile(desk: Desk) -> None:
+async def test_queue_is_deleted_only_if_not_declared_meanwhile(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
     declared = await desk.store.catalogue.declared(queue)
@@ -58,8 +58,8 @@ async def test_a_queue_is_deleted_if_nobody_declared_it_meanwhile(desk: Desk) ->
         await desk.store.catalogue.delete(queue, declared=declared)
 
 
-async def test_a_queue_that_was_deleted_by_half_is_deleted(desk: Desk) -> None:
-    """Whoever began may have died before the name was free."""
+async def test_partly_deleted_queue_can_be_deleted(desk: Desk) -> None:
+    """The first deletion may have died before the name was freed."""
     queue = await desk.queue()
     await desk.store.get_domain(queue.domain).delete(queue, "Delete")
     assert await desk.store.registry.document(queue.name) is not None

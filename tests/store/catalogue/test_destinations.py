@@ -1,4 +1,4 @@
-"""Where transmission queues lead: to each number of a peer one queue (docs/store.md, rqp_mca.md 2.3)."""
+"""Destinations of transmission queues: one queue for each number of a peer (docs/store.md, rqp_mca.md 2.3)."""
 
 import json
 from typing import Any
@@ -27,34 +27,34 @@ async def refused_to(desk: Desk, name: str, spec: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-async def test_one_queue_leads_to_a_number_of_a_peer(desk: Desk) -> None:
-    """rqp_mca.md 2.3: there it is assigned to one sender, which keeps the other out."""
+async def test_number_of_a_peer_is_the_destination_of_one_queue(desk: Desk) -> None:
+    """rqp_mca.md 2.3: the peer assigns its queue to one sender and excludes others."""
     await desk.queue("west", **away(7, "west", "south"))
     said = await refused_to(desk, "again", away(7, "east", "west"))
     assert said.startswith(
-        "queue 'west' leads to rqp-mca 7 at peer west already, and two would keep each other"
+        "queue 'west' already leads to rqp-mca 7 at peer west, and two senders would block each other"
     )
-    assert "put everything into that one" in said
+    assert "put all messages into it" in said
     assert "penstock rqp send --reliable" in said
-    assert "at peer south already" in await refused_to(desk, "again", away(7, "south"))
+    assert "at peer south, and" in await refused_to(desk, "again", away(7, "south"))
     await desk.queue("elsewhere", **away(7, "east"))
     await desk.queue("of another number", **away(8, "west"))
     await desk.queue("cast 1", **away(7, "west", protocol="rqp-cast"))
     await desk.queue("cast 2", **away(7, "west", protocol="rqp-cast"))  # rqp_cast.md 4.4: they take turns
 
 
-async def test_a_queue_for_all_peers_is_one_for_each(desk: Desk) -> None:
+async def test_queue_for_all_peers_claims_each_of_them(desk: Desk) -> None:
     everywhere = await desk.queue("everywhere", **away(7))
     for peers in ((), ("west",)):
         said = await refused_to(desk, "again", away(7, *peers))
-        assert said.startswith("queue 'everywhere' leads to rqp-mca 7 at every peer already")
+        assert said.startswith("queue 'everywhere' already leads to rqp-mca 7 at every peer")
     await desk.queue("of another number", **away(77, "west"))
     await desk.store.catalogue.delete(everywhere)
     await desk.queue("west", **away(7, "west"))
-    assert "at peer west already" in await refused_to(desk, "again", away(7))
+    assert "at peer west, and" in await refused_to(desk, "again", away(7))
 
 
-async def test_a_destination_is_free_again_when_its_queue_changes_or_goes(desk: Desk) -> None:
+async def test_destination_is_freed_by_change_and_deletion(desk: Desk) -> None:
     queue = await desk.queue("west", **away(7, "west"))
     await change(desk, "west", **away(7, "west", "south"))
     await change(desk, "west", **away(7, "south"))
@@ -70,8 +70,8 @@ async def test_a_destination_is_free_again_when_its_queue_changes_or_goes(desk: 
     assert await desk.store.registry.numbers() == {}
 
 
-async def test_documents_of_before_there_were_destinations_read_and_get_them(desk: Desk) -> None:
-    """Two that were let in then are both served, until one is declared anew."""
+async def test_documents_without_destinations_get_them_when_declared(desk: Desk) -> None:
+    """Two conflicting ones of an older version are both served until one is declared again."""
     queues = [await desk.queue(name) for name in ("one", "two")]
     keys = desk.store.registry.keys
     for queue in queues:
@@ -84,7 +84,7 @@ async def test_documents_of_before_there_were_destinations_read_and_get_them(des
         "two",
     ]
     await change(desk, "one", **away(7, "west"))
-    with pytest.raises(NumberTaken, match="queue 'one' leads to rqp-mca 7 at peer west"):
+    with pytest.raises(NumberTaken, match="queue 'one' already leads to rqp-mca 7 at peer west"):
         await change(desk, "two", **away(7, "west"))
     await desk.store.catalogue.delete(queues[1])
     assert await desk.store.registry.numbers() == {"to rqp-mca 7 at west": "one"}

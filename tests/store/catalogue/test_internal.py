@@ -1,4 +1,4 @@
-"""Queues in which Penstock keeps its own work: no client uses them, and nobody declares one (docs/store.md)."""
+"""Internal queues: clients can neither use nor declare them (docs/store.md)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CLIENTS = [INTERNAL_CLIENT, *(Client(edge) for edge in ("tmq", "ring", "rqp", "p
 
 
 @pytest.mark.parametrize("replace", [False, True])
-async def test_nobody_declares_one_by_name(desk: Desk, replace: bool) -> None:
+async def test_internal_queue_cannot_be_declared(desk: Desk, replace: bool) -> None:
     await desk.store.catalogue.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
     for name in (NAME, "ring/1/other:8085", "ring/"):
         with pytest.raises(NameReserved, match="names that begin with ring/"):
             await desk.store.catalogue.declare(name, QueueSpec(ack_level="memory"), "cli", replace=replace)
 
 
-async def test_it_is_neither_deleted_nor_emptied_while_its_node_runs(desk: Desk) -> None:
+async def test_internal_queue_of_a_running_node_is_not_deleted_or_purged(desk: Desk) -> None:
     await desk.store.catalogue.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
     queue, _ = await desk.store.catalogue.find_leniently(NAME)
     domain = desk.store.get_domain(queue.domain)
@@ -44,7 +44,7 @@ async def test_it_is_neither_deleted_nor_emptied_while_its_node_runs(desk: Desk)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_only_its_keeper_uses_one(desk: Desk, verb: str) -> None:
+async def test_only_the_keeper_uses_an_internal_queue(desk: Desk, verb: str) -> None:
     queue, _ = await desk.store.catalogue.declare(
         NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True
     )
@@ -54,7 +54,7 @@ async def test_only_its_keeper_uses_one(desk: Desk, verb: str) -> None:
     assert not isinstance(await ask(desk, verb, KEEPER, queue), AccessDenied)
 
 
-async def test_no_dead_letter_is_redriven_into_one(desk: Desk) -> None:
+async def test_redrive_into_an_internal_queue_is_refused(desk: Desk) -> None:
     source, _ = await desk.store.catalogue.declare("orders", QueueSpec(ack_level="memory"), "cli")
     await desk.store.catalogue.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
     letters = DeadLetters(desk.store.get_domain("main"), source)

@@ -1,4 +1,4 @@
-"""Numbers of queues, each of one queue; queues that lead elsewhere; news of changes (docs/store.md)."""
+"""Numbers of queues, remote queues, and notices of changes (docs/store.md)."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ async def change(desk: Desk, name: str, **spec: Any) -> None:
     await desk.store.catalogue.declare(name, QueueSpec(**spec), "test", replace=True)
 
 
-async def test_a_queue_is_found_by_its_number(desk: Desk) -> None:
+async def test_queue_is_found_by_its_number(desk: Desk) -> None:
     queue = await desk.queue("orders", bindings={"rqpMca": {"queueId": 7}, "rqpCast": {"key": 9}})
     other = await desk.queue("ünïcode \udcff", **mca(0))
     for store in (desk.store, desk.another().store):
@@ -38,7 +38,7 @@ async def test_a_queue_is_found_by_its_number(desk: Desk) -> None:
             await desk.store.catalogue.numbered(protocol, number)
 
 
-async def test_a_number_belongs_to_one_queue(desk: Desk) -> None:
+async def test_number_belongs_to_one_queue(desk: Desk) -> None:
     await desk.queue("orders", **mca(7))
     with pytest.raises(NumberTaken, match="rqp-mca 7 is the number of queue 'orders'"):
         await desk.queue("returns", **mca(7))
@@ -52,7 +52,7 @@ async def test_a_number_belongs_to_one_queue(desk: Desk) -> None:
     assert (await desk.store.catalogue.numbered("rqp-cast", 7)).name == "returns"
 
 
-async def test_a_number_is_free_again_when_its_queue_changes_or_goes(desk: Desk) -> None:
+async def test_number_is_freed_by_change_and_deletion(desk: Desk) -> None:
     orders = await desk.queue("orders", **mca(7))
     await change(desk, "orders", **mca(8))
     await desk.queue("returns", **mca(7))
@@ -67,7 +67,7 @@ async def test_a_number_is_free_again_when_its_queue_changes_or_goes(desk: Desk)
     assert await desk.store.registry.numbers() == {}
 
 
-async def test_documents_of_before_there_were_numbers_get_and_lose_them(desk: Desk) -> None:
+async def test_documents_without_numbers_get_them_when_declared(desk: Desk) -> None:
     queue = await desk.queue("orders")
     keys = desk.store.registry.keys
     old = json.dumps({"qid": queue.qid, "domain": "main", "owner": "test", "spec": "{}"})
@@ -83,7 +83,7 @@ async def test_documents_of_before_there_were_numbers_get_and_lose_them(desk: De
     assert (await desk.store.catalogue.numbered("rqp-mca", 7)).qid == heir.qid
 
 
-async def test_of_many_who_claim_a_number_at_once_one_gets_it(desk: Desk) -> None:
+async def test_one_of_many_concurrent_claims_on_a_number_succeeds(desk: Desk) -> None:
     others = [desk.another() for _ in range(4)]
     claims = (
         other.store.catalogue.declare(f"q{index}", QueueSpec(**mca(7)), "test")
@@ -93,7 +93,7 @@ async def test_of_many_who_claim_a_number_at_once_one_gets_it(desk: Desk) -> Non
     assert sorted(type(answer).__name__ for answer in answers) == ["NumberTaken"] * 3 + ["tuple"]
 
 
-async def test_a_queue_that_stays_as_it_is_keeps_its_number(desk: Desk) -> None:
+async def test_repeated_create_does_not_change_the_number(desk: Desk) -> None:
     """A second `create` of the name changes nothing, and claims nothing."""
     await desk.queue("orders", **mca(7))
     with pytest.raises(Exception, match="exists already"):
@@ -101,7 +101,7 @@ async def test_a_queue_that_stays_as_it_is_keeps_its_number(desk: Desk) -> None:
     assert await desk.store.registry.numbers() == {"rqp-mca 7": "orders"}
 
 
-async def test_a_changed_number_is_seen_with_the_notice(desk: Desk) -> None:
+async def test_changed_number_is_seen_after_the_notice(desk: Desk) -> None:
     old = await desk.queue("orders", **mca(7))
     async with desk.another() as edge:
         edge.store.start_serving()
@@ -118,7 +118,7 @@ async def test_a_changed_number_is_seen_with_the_notice(desk: Desk) -> None:
         assert (await edge.store.catalogue.numbered("rqp-mca", 8)).qid == old.qid
 
 
-async def test_a_queue_that_is_gone_has_no_number_once_that_is_told(desk: Desk) -> None:
+async def test_number_of_a_deleted_queue_is_unknown_after_the_notice(desk: Desk) -> None:
     queue = await desk.queue("orders", **mca(7))
     async with desk.another() as edge:
         edge.store.start_serving()
@@ -131,8 +131,8 @@ async def test_a_queue_that_is_gone_has_no_number_once_that_is_told(desk: Desk) 
         assert edge.store.catalogue.numbers.held("rqp-mca", 7) is None
 
 
-async def test_what_was_being_looked_for_when_something_changed_is_not_remembered() -> None:
-    """The answer may be from before the change."""
+async def test_lookup_in_progress_during_a_change_is_not_cached() -> None:
+    """The result may predate the change."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(**mca(7), ack_level="fsync"))
 
     async def look(_: str) -> Queue:
@@ -146,7 +146,7 @@ async def test_what_was_being_looked_for_when_something_changed_is_not_remembere
     await numbers.close()
 
 
-async def test_nothing_is_remembered_while_the_store_is_away(own_server: Server) -> None:
+async def test_nothing_is_cached_while_the_store_is_unreachable(own_server: Server) -> None:
     async with Desk(own_server) as desk:
         desk.store.start_serving()
         await desk.queue("orders", **mca(7))
@@ -163,7 +163,7 @@ async def test_nothing_is_remembered_while_the_store_is_away(own_server: Server)
         await until(remembered)
 
 
-async def test_that_there_is_none_is_not_remembered(desk: Desk) -> None:
+async def test_unknown_numbers_are_not_cached(desk: Desk) -> None:
     async with desk.another() as edge:
         edge.store.start_serving()
         with pytest.raises(QueueUnknown):
@@ -189,8 +189,8 @@ def lacks(desk: Desk, number: int) -> Callable[[], Awaitable[bool]]:
     return found
 
 
-async def test_while_many_are_looked_for_a_strange_number_costs_no_question(desk: Desk) -> None:
-    """Those that there are are found as ever; and one that is made meanwhile, as soon as that is told."""
+async def test_unknown_numbers_are_refused_locally_during_a_flood(desk: Desk) -> None:
+    """Known ones are found as usual, and new ones after their notice."""
     await desk.queue("orders", **mca(7))
     async with desk.another() as edge:
         edge.store.start_serving()
@@ -210,7 +210,7 @@ async def test_while_many_are_looked_for_a_strange_number_costs_no_question(desk
         assert not edge.store.catalogue.numbers.lacks("rqp-mca", 9), "in calm, the store is asked"
 
 
-async def test_a_list_that_is_too_long_is_not_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_list_that_is_too_long_is_not_cached(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "MAX_LISTED", 1)
     await desk.queue("orders", **mca(7))
     assert await desk.store.registry.all_numbers() == {"rqp-mca 7"}
@@ -218,21 +218,21 @@ async def test_a_list_that_is_too_long_is_not_kept(desk: Desk, monkeypatch: pyte
     assert await desk.store.registry.all_numbers() is None
 
 
-async def test_where_nobody_follows_the_changes_every_number_is_looked_for(desk: Desk) -> None:
+async def test_without_notices_every_number_is_looked_up(desk: Desk) -> None:
     async with desk.another() as other:
         for _ in range(3):
             await look_for_many(other)
             assert not other.store.catalogue.numbers.lacks("rqp-cast", 1000)
 
 
-async def test_nothing_is_remembered_where_nobody_follows_the_changes(desk: Desk) -> None:
+async def test_nothing_is_cached_without_notices(desk: Desk) -> None:
     await desk.queue("orders", **mca(7))
     async with desk.another() as other:
         await other.store.catalogue.numbered("rqp-mca", 7)
         assert other.store.catalogue.numbers.held("rqp-mca", 7) is None
 
 
-async def test_queues_that_lead_elsewhere_are_listed(desk: Desk) -> None:
+async def test_remote_queues_are_listed(desk: Desk) -> None:
     async def listed(other: Desk) -> list[str]:
         return sorted(queue.name for queue in await other.store.catalogue.remotes())
 
@@ -250,7 +250,7 @@ async def test_queues_that_lead_elsewhere_are_listed(desk: Desk) -> None:
         assert queue is await other.store.catalogue.find("here")
 
 
-async def test_whoever_watches_is_told_until_he_has_enough(desk: Desk) -> None:
+async def test_watcher_is_notified_until_it_is_removed(desk: Desk) -> None:
     async with desk.another() as edge:
         edge.store.start_serving()
         told: list[str] = []

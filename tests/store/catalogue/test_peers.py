@@ -62,7 +62,7 @@ others = st.fixed_dictionaries(
 
 
 @given(st.one_of(mca, cast, others))
-def test_a_document_reads_back(spec: dict[str, Any]) -> None:
+def test_document_round_trips(spec: dict[str, Any]) -> None:
     document = read(spec)
     again = PeerDocument.model_validate(to_peer_document(Peer(document.name, document.spec)))
     assert again.spec == document.spec
@@ -70,7 +70,7 @@ def test_a_document_reads_back(spec: dict[str, Any]) -> None:
     assert PeerSpec.model_validate_json(kept) == document.spec
 
 
-def test_what_nobody_said() -> None:
+def test_defaults() -> None:
     spec = read({"protocol": "rqp-mca", "addresses": ["a"]}).spec
     assert (spec.protocol, spec.profile, spec.window) == (Protocol.MCA, Profile.PACKED, 1)
     spec = read({"protocol": "rqp-cast", "addresses": ["a"]}).spec
@@ -127,7 +127,7 @@ def test_addresses(text: str, parts: tuple[str, int | None]) -> None:
         "10.0.0.7.",
     ],
 )
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(ValidationError, match=r"addresses\.0"):
         read({"protocol": "rqp-mca", "addresses": [address]})
 
@@ -145,11 +145,17 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         ({"protocol": "rqp-mca", "addresses": ["a"], "window": True}, "write a whole number"),
         (
             {"protocol": "rqp-mca", "addresses": ["a"], "omitAddress": False},
-            "omitAddress is of protocol rqp-cast alone: leave it out",
+            "omitAddress applies to protocol rqp-cast only: remove it",
         ),
-        ({"protocol": "rqp-cast", "addresses": ["a"], "window": 1}, "window is of protocol rqp-mca alone"),
-        ({"protocol": "ring", "addresses": ["a"], "window": 1}, "window is of protocol rqp-mca alone"),
-        ({"protocol": "text", "addresses": ["a"], "decline": True}, "decline is of protocol rqp-cast alone"),
+        (
+            {"protocol": "rqp-cast", "addresses": ["a"], "window": 1},
+            "window applies to protocol rqp-mca only",
+        ),
+        ({"protocol": "ring", "addresses": ["a"], "window": 1}, "window applies to protocol rqp-mca only"),
+        (
+            {"protocol": "text", "addresses": ["a"], "decline": True},
+            "decline applies to protocol rqp-cast only",
+        ),
         ({"protocol": "ring", "addresses": []}, "write a list of addresses"),
         ({"protocol": "text", "addresses": ["a:0"]}, "write an address as host or host:port"),
         ({"protocol": "rqp-cast", "addresses": ["[::1]"]}, "IPv4 addresses only"),
@@ -167,19 +173,19 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         ({"protocol": "rqp-mca", "addresses": ["a"], "tls": True}, "Extra inputs are not permitted"),
     ],
 )
-def test_what_is_no_peer_is_refused(spec: dict[str, Any], says: str) -> None:
+def test_invalid_peer_is_refused(spec: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError) as caught:
         read(spec)
     assert says in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a,b", "x" * 256, "\0", 5])
-def test_what_is_no_name_of_a_peer_is_refused(name: object) -> None:
+def test_invalid_peer_name_is_refused(name: object) -> None:
     with pytest.raises(ValidationError, match=r"metadata\.name"):
         read({"protocol": "rqp-mca", "addresses": ["a"]}, name)
 
 
-async def test_peers_come_change_and_go(desk: Desk) -> None:
+async def test_peers_are_added_changed_and_removed(desk: Desk) -> None:
     peers = desk.store.peers
     assert await peers.all() == []
     assert await peers.apply("shop", MCA, "cli")
@@ -197,7 +203,7 @@ async def test_peers_come_change_and_go(desk: Desk) -> None:
     assert await peers.all() == [Peer("łódź", CAST, "cli")]
 
 
-async def test_a_peer_is_of_whoever_declared_it_last(desk: Desk) -> None:
+async def test_last_declaration_determines_the_owner(desk: Desk) -> None:
     """docs/store.md, Numbers and transmission queues."""
     peers = desk.store.peers
     assert await peers.apply("shop", MCA, "operator")
@@ -206,14 +212,14 @@ async def test_a_peer_is_of_whoever_declared_it_last(desk: Desk) -> None:
     assert await peers.all() == [Peer("shop", MCA, "file")]
 
 
-async def test_a_document_of_an_older_version_has_no_owner(desk: Desk) -> None:
-    """It kept the document alone."""
+async def test_document_of_an_older_version_has_no_owner(desk: Desk) -> None:
+    """It stored the spec alone."""
     kept = CAST.model_dump_json(by_alias=True, exclude_defaults=True)
     await desk.domain.link.call("HSET", desk.store.registry.keys.peers, "shop", kept)
     assert await desk.store.peers.find("shop") == Peer("shop", CAST, "")
 
 
-async def test_an_empty_store_has_no_peers_and_takes_none(own_server: Server) -> None:
+async def test_peers_need_an_initialised_store(own_server: Server) -> None:
     edge = Desk(own_server, initialise=False)
     try:
         with pytest.raises(NotInitialised):
@@ -222,7 +228,7 @@ async def test_an_empty_store_has_no_peers_and_takes_none(own_server: Server) ->
         await edge.close()
 
 
-async def test_a_document_that_cannot_be_read_is_named_and_hides_no_other(desk: Desk) -> None:
+async def test_unreadable_document_does_not_affect_other_peers(desk: Desk) -> None:
     peers, keys = desk.store.peers, desk.store.registry.keys
     await peers.apply("warehouse", CAST, "cli")
     await desk.domain.link.call("HSET", keys.peers, "shop", '{"protocol":"pigeon"}', "broken", "{")
@@ -247,7 +253,7 @@ async def test_a_document_that_cannot_be_read_is_named_and_hides_no_other(desk: 
     assert await peers.all() == [Peer("shop", MCA, "cli"), warehouse]
 
 
-async def test_whoever_watches_is_told_and_queues_are_not_mistaken_for_peers(desk: Desk) -> None:
+async def test_watchers_of_peers_and_queues_are_separate(desk: Desk) -> None:
     async with desk.another() as edge:
         edge.store.start_serving()
         peers: list[str] = []

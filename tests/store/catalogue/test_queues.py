@@ -1,4 +1,4 @@
-"""Queues as such: declared, found, changed, looked at, deleted; handles name one life of a queue (tmq.md 5.6)."""
+"""Declaring, finding, changing, inspecting and deleting queues; handles of deleted queues stay invalid (tmq.md 5.6)."""
 
 import asyncio
 from dataclasses import replace
@@ -24,7 +24,7 @@ async def names(desk: Desk) -> list[str]:
     return sorted([queue.name async for queue in desk.store.listing.queues()])
 
 
-async def test_a_declared_queue_is_found_by_everybody(desk: Desk) -> None:
+async def test_declared_queue_is_found_by_other_processes(desk: Desk) -> None:
     queue = await desk.queue(max_length=7)
     async with desk.another() as other:
         found = await other.store.catalogue.find("orders")
@@ -32,14 +32,14 @@ async def test_a_declared_queue_is_found_by_everybody(desk: Desk) -> None:
         assert await names(other) == ["orders"]
 
 
-async def test_queues_by_how_their_names_begin(desk: Desk) -> None:
+async def test_queues_are_listed_by_prefix(desk: Desk) -> None:
     for name in ("rings/7/a", "rings/7/b", "rings", "*x", "[a]", "orders"):
         await desk.store.catalogue.declare(name, QueueSpec(), "test")
     for beginning, found in {"rings/": 2, "rings": 3, "*": 1, "[a": 1, "": 6, "?": 0}.items():
         assert len([queue async for queue in desk.store.listing.queues(beginning)]) == found, beginning
 
 
-async def test_a_name_is_declared_once(desk: Desk) -> None:
+async def test_name_is_declared_once(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
     with pytest.raises(QueueExists):
@@ -50,7 +50,7 @@ async def test_a_name_is_declared_once(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "\u00e4" * 127, "\udcff\udc80", "a b:{c}", "x" * 255, '"\\', "\0"])
-async def test_names_are_any_octets(desk: Desk, name: str) -> None:
+async def test_names_may_have_any_octets(desk: Desk, name: str) -> None:
     """tmq.md 2.1"""
     queue, new = await desk.store.catalogue.declare(name, QueueSpec(), "test")
     assert new
@@ -65,7 +65,7 @@ async def test_names_are_any_octets(desk: Desk, name: str) -> None:
         await desk.store.catalogue.find(name)
 
 
-async def test_many_processes_declare_the_same_queue_at_once(desk: Desk) -> None:
+async def test_concurrent_declarations_make_one_queue(desk: Desk) -> None:
     others = [desk.another() for _ in range(4)]
     answers = await asyncio.gather(
         *(other.store.catalogue.declare("orders", QueueSpec(domain="new"), "test") for other in others),
@@ -76,7 +76,7 @@ async def test_many_processes_declare_the_same_queue_at_once(desk: Desk) -> None
         await other.store.close()
 
 
-async def test_applying_a_document_again_changes_the_limits_and_keeps_the_messages(desk: Desk) -> None:
+async def test_replacing_a_document_keeps_messages(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     again, new = await desk.store.catalogue.declare(
@@ -88,8 +88,8 @@ async def test_applying_a_document_again_changes_the_limits_and_keeps_the_messag
     assert await desk.drain(again) == numbered(3)
 
 
-async def test_a_queue_stays_in_its_domain(desk: Desk) -> None:
-    """What cannot be kept is refused, not ignored: another domain is another shard."""
+async def test_queue_cannot_change_its_domain(desk: Desk) -> None:
+    """Another domain may be on another shard."""
     queue = await desk.queue()
     with pytest.raises(DomainMismatch, match="main"):
         await desk.store.catalogue.declare(
@@ -98,13 +98,13 @@ async def test_a_queue_stays_in_its_domain(desk: Desk) -> None:
     assert (await desk.store.catalogue.find("orders")).spec == queue.spec
 
 
-async def test_an_ack_level_that_this_store_cannot_keep_is_refused(desk: Desk) -> None:
+async def test_ack_level_that_the_store_cannot_guarantee_is_refused(desk: Desk) -> None:
     with pytest.raises(AckLevelRefused, match="needs 1 replicas, this store has 0"):
         await desk.store.catalogue.declare("orders", QueueSpec(ack_level="replicated:1"), "test")
     assert await names(desk) == []
 
 
-async def test_a_deleted_queue_is_gone_with_everything(desk: Desk) -> None:
+async def test_deletion_removes_messages_and_dead_letters(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(40))
     got = await desk.take(queue, 20)
@@ -120,7 +120,7 @@ async def test_a_deleted_queue_is_gone_with_everything(desk: Desk) -> None:
     assert await desk.store.catalogue.delete(queue) == 0
 
 
-async def test_a_deleted_queue_leaves_no_keys_behind_for_long(desk: Desk) -> None:
+async def test_deleted_queue_leaves_only_expiring_keys(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
     await desk.store.catalogue.delete(queue)
@@ -128,7 +128,7 @@ async def test_a_deleted_queue_leaves_no_keys_behind_for_long(desk: Desk) -> Non
         assert await desk.domain.link.call("PTTL", key) != -1, key
 
 
-async def test_a_queue_that_may_only_be_deleted_empty(desk: Desk) -> None:
+async def test_delete_if_empty(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
     with pytest.raises(QueueNotEmpty, match="holds 1 messages"):
@@ -144,8 +144,8 @@ async def test_a_queue_that_may_only_be_deleted_empty(desk: Desk) -> None:
     await desk.store.catalogue.delete(queue, if_empty=True)
 
 
-async def test_an_id_is_never_given_out_again(desk: Desk) -> None:
-    """tmq.md 5.6: handles from before DELETE stay unusable after a CREATE of the same name."""
+async def test_queue_ids_are_never_reused(desk: Desk) -> None:
+    """tmq.md 5.6: handles from before DELETE stay invalid after a CREATE of the same name."""
     seen = set()
     for _ in range(5):
         queue = await desk.queue()
@@ -159,7 +159,7 @@ async def test_an_id_is_never_given_out_again(desk: Desk) -> None:
         await desk.count(queue)
 
 
-async def test_an_id_is_not_given_out_again_by_an_empty_store(desk: Desk) -> None:
+async def test_queue_ids_are_not_reused_by_an_empty_store(desk: Desk) -> None:
     before = await desk.queue()
     await desk.domain.link.call("FLUSHALL")
     async with desk.another(initialise=True) as other:
@@ -167,8 +167,8 @@ async def test_an_id_is_not_given_out_again_by_an_empty_store(desk: Desk) -> Non
         assert after.qid != before.qid
 
 
-async def test_a_create_between_the_two_steps_of_a_delete_makes_a_queue_of_its_own(desk: Desk) -> None:
-    """The messages are gone, the name is not yet free: whoever creates it now must not get the dying queue."""
+async def test_create_between_the_steps_of_a_delete_makes_a_new_queue(desk: Desk) -> None:
+    """The messages are deleted and the name is not yet free: the new queue must not be the dying one."""
     old = await desk.queue()
     await desk.put(old, b"a")
     await desk.domain.function("delete", [*old.keys, *desk.domain.keys.bindings], old.qid, "Delete")
@@ -184,7 +184,7 @@ async def test_a_create_between_the_two_steps_of_a_delete_makes_a_queue_of_its_o
         await desk.count(old)
 
 
-async def test_deletes_and_creates_that_cross_leave_a_queue_or_none(desk: Desk) -> None:
+async def test_concurrent_deletes_and_creates_leave_a_valid_state(desk: Desk) -> None:
     async def churn(other: Desk) -> None:
         for _ in range(15):
             try:
@@ -202,7 +202,7 @@ async def test_deletes_and_creates_that_cross_leave_a_queue_or_none(desk: Desk) 
     await desk.put(await desk.queue(), b"x")
 
 
-async def test_who_died_between_the_two_steps_of_a_create_is_helped_out(desk: Desk) -> None:
+async def test_interrupted_create_is_completed_by_another_process(desk: Desk) -> None:
     claimed, _, _ = await desk.store.registry.claim("orders", "test", QueueSpec(), replace=False)
     with pytest.raises(QueueUnknown, match="is being deleted"):
         await desk.store.catalogue.find("orders")
@@ -228,7 +228,7 @@ async def test_statistics(desk: Desk) -> None:
     assert set(stats.values()) == {0, ""}
 
 
-async def test_peeking_takes_nothing(desk: Desk) -> None:
+async def test_peek_takes_nothing(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     await desk.take(queue, 10)
@@ -240,8 +240,8 @@ async def test_peeking_takes_nothing(desk: Desk) -> None:
     assert (await desk.stats(queue))["delivered"] == 10
 
 
-async def test_handles_follow_changes_made_elsewhere(desk: Desk) -> None:
-    """A document changed by the operator reaches the edges that hold the queue, and a deleted queue is forgotten."""
+async def test_handles_follow_changes_of_other_processes(desk: Desk) -> None:
+    """A changed document reaches edges with a handle, and a deleted queue is removed from the cache."""
     await desk.queue()
     async with desk.another() as edge:
         edge.store.start_serving()
@@ -259,13 +259,13 @@ async def test_handles_follow_changes_made_elsewhere(desk: Desk) -> None:
         await desk.store.catalogue.delete(queue)
 
         async def forgotten() -> bool:
-            await desk.store.registry.tell("orders")
+            await desk.store.registry.publish_change("orders")
             return edge.store.catalogue.held("orders") is None
 
         await until(forgotten)
 
 
-async def test_what_is_refused_at_once_is_told_at_once(desk: Desk) -> None:
+async def test_immediate_refusal_is_reported_immediately(desk: Desk) -> None:
     queue = await desk.queue()
     closed = desk.another()
     async with closed:
@@ -279,8 +279,8 @@ async def test_what_is_refused_at_once_is_told_at_once(desk: Desk) -> None:
         await asyncio.wait_for(closed.count(got), 1)
 
 
-async def test_a_queue_in_a_domain_that_lost_its_data_is_not_gone(desk: Desk) -> None:
-    """docs/store.md, "When the store has lost data": whoever asks is told what happened, and others are not held up."""
+async def test_queue_in_a_lost_domain_raises_dataset_lost(desk: Desk) -> None:
+    """docs/store.md, "When the store has lost data": other domains are not affected."""
     remote = {"protocol": "rqp-mca", "peers": ["west"], "queueId": 7}
     await desk.queue("near")
     far = await desk.queue("far", domain="other", remote=remote)
@@ -294,8 +294,8 @@ async def test_a_queue_in_a_domain_that_lost_its_data_is_not_gone(desk: Desk) ->
         assert await another.store.catalogue.remotes() == []
 
 
-async def test_a_queue_is_let_go_by_whoever_has_it(desk: Desk) -> None:
-    """Not by whoever had it, nor in a later life of its name. Its document and messages stay."""
+async def test_only_the_owner_releases_a_queue(desk: Desk) -> None:
+    """Neither a former owner nor one of an older queue with the name can; document and messages stay."""
     queue = await desk.queue(max_length=7)
     await desk.put(queue, b"a")
     before = Listed(queue.name, queue.qid, "test")
@@ -309,7 +309,7 @@ async def test_a_queue_is_let_go_by_whoever_has_it(desk: Desk) -> None:
     assert (found.owner, found.spec, await desk.count(found)) == ("released test", spec, 1)
 
 
-async def test_a_document_is_replaced_only_if_it_is_the_one_that_was_seen(desk: Desk) -> None:
+async def test_document_is_replaced_only_if_it_is_as_seen(desk: Desk) -> None:
     store = desk.store
     await store.catalogue.declare("orders", QueueSpec(ack_level="memory"), "test")
     seen = await store.registry.document("orders")

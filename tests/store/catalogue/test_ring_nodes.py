@@ -1,4 +1,4 @@
-"""What rings keep in the catalogue: the board of their nodes, and replies to requests that made or deleted queues."""
+"""States of ring nodes, and replies to requests that create or delete queues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A, B = request_id(1), request_id(2)
 # the board
 
 
-async def test_nodes_say_what_they_are(desk: Desk) -> None:
+async def test_states_of_nodes_are_stored(desk: Desk) -> None:
     board, before = desk.store.ring_nodes, await desk.store.now_ms()
     assert await board.all() == []
     await board.put(7, "10.0.0.1:8085", {"leader": "b", "lost": None, "members": ["a b", "ü"]})
@@ -39,7 +39,7 @@ async def test_nodes_say_what_they_are(desk: Desk) -> None:
     assert all(before <= node.written_ms <= before + 60_000 for node in found)
 
 
-async def test_a_node_that_ends_takes_its_entry_away(desk: Desk) -> None:
+async def test_state_of_a_stopped_node_is_removed(desk: Desk) -> None:
     board = desk.store.ring_nodes
     await board.put(7, "a", {})
     await board.put(8, "a", {})
@@ -48,8 +48,8 @@ async def test_a_node_that_ends_takes_its_entry_away(desk: Desk) -> None:
     assert [node.group for node in await board.all()] == [8]
 
 
-async def test_who_was_silent_for_a_day_is_forgotten_by_the_next_who_writes(desk: Desk) -> None:
-    """So the board is no longer than the nodes of a day, whatever names pods have had."""
+async def test_states_expire_after_a_day(desk: Desk) -> None:
+    """So the number of states is bounded, whatever names pods have had."""
     board, link, key = desk.store.ring_nodes, desk.store.registry.link, desk.store.registry.keys.ring_nodes
     now = await desk.store.now_ms()
     for name, age in (("old", KEEP_MS + 60_000), ("silent", KEEP_MS - 60_000)):
@@ -61,7 +61,7 @@ async def test_who_was_silent_for_a_day_is_forgotten_by_the_next_who_writes(desk
     assert [node.name for node in await board.all()] == ["new", "silent"]
 
 
-async def test_there_is_no_board_without_a_store(server: Server) -> None:
+async def test_states_need_an_initialised_store(server: Server) -> None:
     async with Desk(server) as desk:
         await desk.store.registry.link.call("DEL", desk.store.registry.keys.epoch)
         with pytest.raises(NotInitialised):
@@ -71,8 +71,8 @@ async def test_there_is_no_board_without_a_store(server: Server) -> None:
 # replies
 
 
-async def test_the_first_reply_under_an_id_stands(desk: Desk) -> None:
-    """ring.md 5.4: a repeat is answered as the first one was."""
+async def test_first_reply_of_a_request_is_kept(desk: Desk) -> None:
+    """ring.md 5.4: a repeat gets the same answer."""
     registry = desk.store.registry
     assert await registry.reply_of(A) is None
     async with desk.another() as other:
@@ -82,7 +82,7 @@ async def test_the_first_reply_under_an_id_stands(desk: Desk) -> None:
         assert await other.store.registry.reply_of(A) == "one"
 
 
-async def test_a_reply_is_forgotten_in_time(desk: Desk) -> None:
+async def test_reply_expires(desk: Desk) -> None:
     registry = desk.store.registry
     await registry.remember_reply(A, "one", 1)
 
@@ -95,7 +95,7 @@ async def test_a_reply_is_forgotten_in_time(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("request_", [b"", b"short", NO_ID])
-async def test_what_is_no_id_has_no_reply(desk: Desk, request_: bytes) -> None:
+async def test_invalid_request_id_is_refused(desk: Desk, request_: bytes) -> None:
     with pytest.raises(ValueError, match="16 octets"):
         await desk.store.registry.remember_reply(request_, "x", 60_000)
 
@@ -104,8 +104,8 @@ async def test_what_is_no_id_has_no_reply(desk: Desk, request_: bytes) -> None:
 
 
 @pytest.mark.parametrize("node", ["10.0.0.1:8085", "[::1]:8085", "host", "x" * 237])
-async def test_a_node_has_a_queue_of_its_own_name(desk: Desk, node: str) -> None:
-    """ring.md 2.2, 4.5: what it is to send waits there. A node's name has at most 237 octets in requests (5.3)."""
+async def test_node_has_a_queue_with_its_name(desk: Desk, node: str) -> None:
+    """ring.md 2.2, 4.5: its messages to send wait there. A node's name has at most 237 octets in requests (5.3)."""
     name = check_name(f"ring/65535/{node}")
     queue, _ = await desk.store.catalogue.declare(name, QueueSpec(), "edge:ring", internal=True)
     desk.source = Source(KEEPER)

@@ -1,4 +1,4 @@
-"""Many who look for the same queue at once share one look, and nobody is told what was so before he asked."""
+"""Concurrent requests share a lookup that starts after them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.store.desk import Desk, until
 
 
 class Looks:
-    """Answers when it is told to."""
+    """A lookup that completes on demand."""
 
     def __init__(self) -> None:
         self.begun: list[asyncio.Future[str]] = []
@@ -28,7 +28,7 @@ class Looks:
         return self.begun[number - 1]
 
 
-async def test_who_asks_while_a_look_is_under_way_gets_the_next() -> None:
+async def test_request_during_a_lookup_gets_the_next_one() -> None:
     looks = Looks()
     first = asyncio.create_task(looks.sharing.ask("q"))
     (await looks.number(1)).set_result("old")
@@ -46,7 +46,7 @@ async def test_who_asks_while_a_look_is_under_way_gets_the_next() -> None:
     assert len(looks.begun) == 4
 
 
-async def test_one_who_goes_takes_nobody_with_him() -> None:
+async def test_cancelled_request_does_not_affect_others() -> None:
     looks = Looks()
     gone, stays = (asyncio.create_task(looks.sharing.ask("q")) for _ in range(2))
     under_way = await looks.number(1)
@@ -58,7 +58,7 @@ async def test_one_who_goes_takes_nobody_with_him() -> None:
         await stays
 
 
-async def test_a_close_tells_those_who_wait_and_those_who_ask_later() -> None:
+async def test_close_fails_current_and_later_requests() -> None:
     looks = Looks()
     first = asyncio.create_task(looks.sharing.ask("q"))
     await looks.number(1)
@@ -73,7 +73,7 @@ async def test_a_close_tells_those_who_wait_and_those_who_ask_later() -> None:
     assert len(looks.begun) == 1
 
 
-async def test_thousands_of_opens_of_one_queue_cost_the_store_a_few_questions(desk: Desk) -> None:
+async def test_thousands_of_opens_share_few_store_calls(desk: Desk) -> None:
     queue, _ = await desk.store.catalogue.declare("q", QueueSpec(), "test")
     before = await questions(desk)
     found = await asyncio.gather(*(desk.store.catalogue.find("q") for _ in range(2_000)))
@@ -83,6 +83,6 @@ async def test_thousands_of_opens_of_one_queue_cost_the_store_a_few_questions(de
 
 
 async def questions(desk: Desk) -> int:
-    """Commands that the store has carried out."""
+    """Return the number of commands that the store has executed."""
     info = (await desk.store.registry.link.call("INFO", "stats")).decode()
     return int(info.partition("total_commands_processed:")[2].split("\r\n")[0])

@@ -1,4 +1,4 @@
-"""A queue whose document this version cannot read hides no other (docs/store.md)."""
+"""Queues with unreadable documents do not affect others (docs/store.md)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ REMOTE = {"protocol": "rqp-mca", "peers": ["west"], "queueId": 7}
 
 
 def spoil(server: Server, queue: Queue) -> None:
-    """As a newer version would write it; and one that is none at all."""
+    """Store documents as of a newer version, and an invalid one."""
     kept = json.loads(server.call("HGET", KEY, queue.name))
     server.call("HSET", KEY, queue.name, json.dumps({**kept, "spec": '{"colour": "blue"}'}))
     server.call("HSET", KEY, "broken", "{")
 
 
-async def test_all_others_are_listed(desk: Desk, server: Server, caplog: pytest.LogCaptureFixture) -> None:
+async def test_other_queues_are_listed(desk: Desk, server: Server, caplog: pytest.LogCaptureFixture) -> None:
     spoil(server, await desk.queue("far", remote=REMOTE))
     await desk.queue("near", remote={**REMOTE, "queueId": 8})
     with caplog.at_level(logging.WARNING):
@@ -38,7 +38,7 @@ async def test_all_others_are_listed(desk: Desk, server: Server, caplog: pytest.
     assert [queue.name for queue in await desk.store.catalogue.remotes()] == ["near"]
 
 
-async def test_whether_what_is_in_it_can_be_reached(desk: Desk, server: Server) -> None:
+async def test_messages_are_accessible_if_the_id_is_readable(desk: Desk, server: Server) -> None:
     spoil(server, await desk.queue("far"))
     found, why = await desk.store.catalogue.find_leniently("far")
     assert (found.spec, "colour" in why) == (QueueSpec(ack_level="fsync"), True)
@@ -48,8 +48,8 @@ async def test_whether_what_is_in_it_can_be_reached(desk: Desk, server: Server) 
         assert caught.value.is_known is is_known
 
 
-async def test_news_of_others_are_heard(desk: Desk, server: Server) -> None:
-    """Also where one that somebody has a handle of was changed by a newer version."""
+async def test_changes_of_other_queues_are_followed(desk: Desk, server: Server) -> None:
+    """Also if a newer version changed a queue with a handle."""
     desk.store.start_serving()
     for name in ("far", "near"):
         await desk.queue(name)
@@ -57,7 +57,7 @@ async def test_news_of_others_are_heard(desk: Desk, server: Server) -> None:
     heard: list[str] = []
     desk.store.catalogue.watch(heard.append)
     spoil(server, far)
-    await desk.store.registry.tell("far")
+    await desk.store.registry.publish_change("far")
     await until(lambda: "far" in heard)
     await desk.store.catalogue.declare(
         "near", QueueSpec(ack_level="memory", paused=True), "test", replace=True

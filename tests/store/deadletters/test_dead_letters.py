@@ -1,4 +1,4 @@
-"""Dead letters: kept whole, bounded, looked through, brought back or removed (docs/store.md)."""
+"""Dead letters: contents, bounds, filters, redrive and purge (docs/store.md)."""
 
 import re
 
@@ -11,7 +11,7 @@ from services.store.upkeep.stats_poller import read_store_stats
 from tests.store.desk import Desk, bodies, numbered, until
 
 
-async def test_a_message_that_cannot_be_inserted_is_buried_whole(desk: Desk) -> None:
+async def test_buried_message_is_kept_whole(desk: Desk) -> None:
     queue = await desk.queue()
     record = records.encode(b"body", {"priority": 4, "key": b"\xff"})
     await desk.bury(queue, record, "unencodable", "no such charset", origin="mca 10.0.0.1")
@@ -23,7 +23,7 @@ async def test_a_message_that_cannot_be_inserted_is_buried_whole(desk: Desk) -> 
     assert (await desk.stats(queue))["dead"] == 1
 
 
-async def test_the_oldest_go_when_there_are_too_many(desk: Desk) -> None:
+async def test_oldest_dead_letters_are_removed_above_the_bound(desk: Desk) -> None:
     queue = await desk.queue(dead_letter={"max_length": 5})
     await desk.put(queue, *numbered(8))
     await desk.reject(await desk.take(queue))
@@ -36,7 +36,7 @@ async def test_the_oldest_go_when_there_are_too_many(desk: Desk) -> None:
     ].dead_overflowed == 3
 
 
-async def test_they_are_kept_for_as_long_as_the_document_says(desk: Desk) -> None:
+async def test_dead_letters_are_kept_for_the_retention(desk: Desk) -> None:
     queue = await desk.queue(dead_letter={"retention": "1ms"})
     await desk.put(queue, *numbered(3))
     await desk.reject(await desk.take(queue))
@@ -50,7 +50,7 @@ async def test_they_are_kept_for_as_long_as_the_document_says(desk: Desk) -> Non
     assert (stats["dead_trimmed"], stats["dead_overflowed"]) == (3, 0)
 
 
-async def test_a_retention_longer_than_the_clock_keeps_everything(desk: Desk) -> None:
+async def test_retention_longer_than_the_clock_keeps_everything(desk: Desk) -> None:
     queue = await desk.queue(dead_letter={"retention": "40000d"}, message_ttl="40000d")
     await desk.put(queue, *numbered(3))
     await desk.reject(await desk.take(queue, 1))
@@ -84,14 +84,14 @@ async def test_filters(desk: Desk) -> None:
     assert await letters.find("-") is None
 
 
-async def test_more_than_a_page_is_looked_through(desk: Desk) -> None:
+async def test_scan_continues_over_pages(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(450))
     await desk.reject(await desk.take(queue))
     assert [d.body async for d in desk.dead(queue).matching()] == numbered(450)
 
 
-async def test_redriven_ones_are_messages_again_in_their_order(desk: Desk) -> None:
+async def test_redriven_dead_letters_keep_their_order(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     got = await desk.take(queue, 3)
@@ -110,7 +110,7 @@ async def test_redriven_ones_are_messages_again_in_their_order(desk: Desk) -> No
     assert (stats["redriven"], stats["dead_letters"], stats["added"]) == (4, 0, 9)
 
 
-async def test_redriven_into_another_queue(desk: Desk) -> None:
+async def test_redrive_into_another_queue(desk: Desk) -> None:
     queue, target = await desk.queue(), await desk.queue("repaired")
     await desk.put(queue, *numbered(3))
     await desk.reject(await desk.take(queue))
@@ -130,7 +130,7 @@ async def test_redriven_into_another_queue(desk: Desk) -> None:
         ({"paused": True}, 0, QueuePaused, "paused"),
     ],
 )
-async def test_a_redrive_stops_where_its_target_does(
+async def test_redrive_stops_when_the_target_refuses(
     desk: Desk, spec: dict[str, object], moved: int, why: type, text: str
 ) -> None:
     queue = await desk.queue()
@@ -145,8 +145,8 @@ async def test_a_redrive_stops_where_its_target_does(
     assert await desk.count(queue) == moved
 
 
-async def test_what_a_run_has_moved_is_counted_in_the_same_step(desk: Desk) -> None:
-    """Whatever becomes of the answer, who goes on with it knows."""
+async def test_moved_dead_letters_are_counted_in_the_same_step(desk: Desk) -> None:
+    """So a redrive can be continued after a lost answer."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     await desk.reject(await desk.take(queue))
@@ -161,7 +161,7 @@ async def test_what_a_run_has_moved_is_counted_in_the_same_step(desk: Desk) -> N
     assert (stats["redriven"], stats["ready"]) == (5, 5)
 
 
-async def test_only_those_that_died_until_then(desk: Desk) -> None:
+async def test_filter_by_latest_time_of_death(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"one")
     await desk.reject(await desk.take(queue))
@@ -171,8 +171,8 @@ async def test_only_those_that_died_until_then(desk: Desk) -> None:
     assert [letter async for letter in letters.matching(Filter(died_until_ms=first.died_ms - 1))] == []
 
 
-async def test_what_dies_meanwhile_is_not_taken_again(desk: Desk) -> None:
-    """Or a redrive to somebody who rejects all would never end."""
+async def test_messages_that_die_during_a_redrive_are_excluded(desk: Desk) -> None:
+    """Otherwise a redrive to a consumer that rejects everything would never end."""
     queue = await desk.queue()
     letters = desk.dead(queue)
     await desk.put(queue, *numbered(5))
@@ -187,7 +187,7 @@ async def test_what_dies_meanwhile_is_not_taken_again(desk: Desk) -> None:
     assert [page async for page in desk.dead(await desk.queue("empty")).pages(Filter(), 2)] == []
 
 
-async def test_up_to_one_of_them(desk: Desk) -> None:
+async def test_filter_up_to_an_id(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     await desk.reject(await desk.take(queue))
@@ -202,8 +202,7 @@ async def test_up_to_one_of_them(desk: Desk) -> None:
     assert (await letters.until_now(Filter())).until == ids[-1]
 
 
-async def test_a_letter_that_grows_old_enough_after_the_count_is_not_taken(desk: Desk) -> None:
-    """It was dead by then, but the age is that of when the letters were counted."""
+async def test_age_of_a_filter_is_fixed_when_dead_letters_are_counted(desk: Desk) -> None:
     queue = await desk.queue()
     letters = desk.dead(queue)
     await desk.bury(queue, records.encode(b"old"), "refused")
@@ -229,7 +228,7 @@ async def _all_match(letters: DeadLetters, wanted: Filter) -> bool:
     return len([letter async for letter in letters.matching(wanted)]) == await letters.count()
 
 
-async def test_no_redrive_across_domains_or_into_nothing(desk: Desk) -> None:
+async def test_redrive_across_domains_or_into_a_deleted_queue_is_refused(desk: Desk) -> None:
     queue = await desk.queue()
     far, _ = await desk.store.catalogue.declare("far", QueueSpec(domain="other"), "test")
     with pytest.raises(DomainMismatch):
@@ -240,7 +239,7 @@ async def test_no_redrive_across_domains_or_into_nothing(desk: Desk) -> None:
         await desk.dead(queue).redrive(["1-1"], near)
 
 
-async def test_purged_ones_are_gone_for_good(desk: Desk) -> None:
+async def test_purged_dead_letters_are_deleted(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     await desk.reject(await desk.take(queue))

@@ -1,4 +1,4 @@
-"""Dead letters that are large: what one call to the store handles is bounded by octets (docs/store.md)."""
+"""Large dead letters: each call to the store is bounded by octets (docs/store.md)."""
 
 import re
 from typing import Any
@@ -13,8 +13,8 @@ from services.store.redis.link import Link
 from tests.store.desk import Desk, numbered
 
 
-async def test_a_page_is_bounded_by_octets_too(desk: Desk) -> None:
-    """A hundred of 15 MiB must not be one answer; and a body that nobody looks at is not sent."""
+async def test_page_is_bounded_by_octets(desk: Desk) -> None:
+    """A hundred dead letters of 15 MiB must not be one reply, and unneeded bodies are not sent."""
     queue = await desk.queue()
     large = [bytes([number]) * (3 << 20) for number in range(5)]
     for body in (*large, b"small", b""):
@@ -30,8 +30,8 @@ async def test_a_page_is_bounded_by_octets_too(desk: Desk) -> None:
     assert [[d.body for d in step] async for step in letters.steps(Filter(ids=(one,)))] == [large[:1]]
 
 
-async def test_large_ones_behind_small_ones_are_not_read_together(desk: Desk) -> None:
-    """Any of them may have 16 MiB, and nobody else is served meanwhile."""
+async def test_large_dead_letters_are_read_one_by_one(desk: Desk) -> None:
+    """Each may have 16 MiB, and other clients wait meanwhile."""
     queue = await desk.queue()
     large = [bytes([number]) * (3 << 20) for number in range(5)]
     bodies = [*numbered(7), *large, *numbered(9)]
@@ -41,8 +41,8 @@ async def test_large_ones_behind_small_ones_are_not_read_together(desk: Desk) ->
     assert await _most_at_once(desk, queue) < 7 << 20
 
 
-async def test_those_of_a_queue_of_before_are_read_one_at_a_time(desk: Desk) -> None:
-    """It says nothing of them, until one dies: those behind that one are known."""
+async def test_dead_letters_of_older_versions_are_read_one_by_one(desk: Desk) -> None:
+    """Their sizes are unknown until another message dies."""
     queue = await desk.queue()
     bodies = [*numbered(7), *(bytes([number]) * (3 << 20) for number in range(5)), *numbered(9)]
     for body in bodies:
@@ -60,8 +60,8 @@ async def _most_at_once(desk: Desk, queue: Queue) -> int:
     return max([sum(letter.size for letter in step) async for step in desk.dead(queue).steps(Filter())])
 
 
-async def test_attributes_are_octets_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are read and sent whole, however little of the bodies is looked at."""
+async def test_attributes_count_towards_the_bound(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read and sent whole, however little of the bodies is requested."""
     queue = await desk.queue()
     record = records.encode(b"x", {"a": b"y" * 60_000})
     for _ in range(PAGE):
@@ -80,8 +80,8 @@ async def test_attributes_are_octets_too(desk: Desk, monkeypatch: pytest.MonkeyP
     assert max(sizes) < (4 << 20) + 2 * len(record)
 
 
-async def test_a_redrive_is_bounded_by_octets_too(desk: Desk) -> None:
-    """What is left is asked for again; nothing is skipped."""
+async def test_redrive_step_is_bounded_by_octets(desk: Desk) -> None:
+    """The rest is moved by the next call; nothing is skipped."""
     queue = await desk.queue()
     for number in range(5):
         await desk.bury(queue, records.encode(bytes([number]) * (3 << 20)), "injured")

@@ -1,4 +1,4 @@
-"""A filter of dead letters that names a reason which nothing dies of (docs/store.md, "Reasons of dead letters")."""
+"""Filters with unknown reasons (docs/store.md, "Reasons of dead letters")."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.store.desk import Desk
 from tests.tmq.process import ROOT
 
 
-def test_reasons_of_the_page_are_known() -> None:
+def test_documented_reasons_are_known() -> None:
     page = (ROOT / "docs" / "store.md").read_text()
     table = page.partition("\n## Reasons of dead letters\n")[2].partition("\n## ")[0]
     told = {
@@ -29,10 +29,10 @@ def test_reasons_of_the_page_are_known() -> None:
 NAME = re.compile(r"`([a-z_]+)`")
 
 
-async def test_mistyped_reason_is_refused_and_one_of_somebody_elses_edge_is_not(desk: Desk) -> None:
+async def test_mistyped_reason_is_refused_and_one_in_use_is_accepted(desk: Desk) -> None:
     queue = await desk.queue()
     letters = DeadLetters(desk.domain, queue)
-    with pytest.raises(ReasonUnknown, match="no dead letter of queue 'orders' died of 'max_delivery'"):
+    with pytest.raises(ReasonUnknown, match="no dead letter of queue 'orders' has the reason 'max_delivery'"):
         await letters.until_now(Filter(("expired", "queue_full", "max_delivery")))
     await desk.bury(queue, records.encode(b"x"), "of_our_own")
     assert await letters.until_now(Filter(("of_our_own",)))

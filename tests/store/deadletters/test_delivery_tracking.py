@@ -1,4 +1,4 @@
-"""Whoever put a message in may wait for what becomes of it (docs/store.md, Delivery tracking)."""
+"""Tracking a message until it leaves its queue (docs/store.md, Delivery tracking)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ async def watching(desk: Desk, queue: Queue, body: bytes = b"watched") -> Delive
 
 
 async def watched_fields(desk: Desk, queue: Queue) -> tuple[int, int]:
-    """What the queue knows of watches: how many it counts, how many it has."""
+    """Return the number of tracked messages by the queue's counter and by its fields."""
     fields = await desk.domain.link.call("HGETALL", queue.keys[1])
     found = dict(zip(fields[::2], fields[1::2], strict=True))
     return int(found.get(b"watched", 0)), sum(name.startswith(b"w:") for name in found)
 
 
-async def test_it_waits_until_it_is_settled(desk: Desk) -> None:
+async def test_status_is_waits_until_the_message_is_settled(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
     assert await watch.poll() == WAITS
@@ -45,8 +45,8 @@ async def test_it_waits_until_it_is_settled(desk: Desk) -> None:
     assert await watched_fields(desk, queue) == (0, 0)
 
 
-async def test_others_in_the_queue_are_not_taken_for_it(desk: Desk) -> None:
-    """Whole runs in one entry, single messages, and other watches."""
+async def test_other_messages_do_not_affect_the_status(desk: Desk) -> None:
+    """Whole runs in one entry, single messages, and other tracked ones."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(40))
     first, second = await watching(desk, queue, b"one"), await watching(desk, queue, b"two")
@@ -61,7 +61,7 @@ async def test_others_in_the_queue_are_not_taken_for_it(desk: Desk) -> None:
     assert (await first.poll()).status is DeliveryStatus.SETTLED
 
 
-async def test_it_is_alone_in_its_entry_whoever_puts_in_at_the_same_time(desk: Desk) -> None:
+async def test_tracked_message_is_alone_in_its_entry(desk: Desk) -> None:
     queue = await desk.queue()
     watches = [DeliveryTracker(desk.domain, queue) for _ in range(20)]
     records = encode(*numbered(20))
@@ -75,8 +75,8 @@ async def test_it_is_alone_in_its_entry_whoever_puts_in_at_the_same_time(desk: D
         assert (await watch.poll()).status is DeliveryStatus.SETTLED
 
 
-async def test_it_is_followed_through_returns_and_to_the_end(desk: Desk) -> None:
-    """rqp_cast.md 4.1: a certain message that nobody takes moves to the end, again and again."""
+async def test_tracking_survives_returns_and_moves_to_the_end(desk: Desk) -> None:
+    """rqp_cast.md 4.1: a certain message that no consumer takes moves to the end, again and again."""
     queue = await desk.queue()
     watch = await watching(desk, queue)
     await desk.put(queue, *numbered(3))
@@ -91,7 +91,7 @@ async def test_it_is_followed_through_returns_and_to_the_end(desk: Desk) -> None
     assert (await watch.poll()).status is DeliveryStatus.SETTLED
 
 
-async def test_it_is_told_that_it_is_dead_and_where(desk: Desk) -> None:
+async def test_status_of_a_dead_message_has_its_id_and_reason(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
     await desk.reject(await desk.take(queue), "no_receiver", "nobody has queue 7")
@@ -105,7 +105,7 @@ async def test_it_is_told_that_it_is_dead_and_where(desk: Desk) -> None:
     assert await watch.poll() == fate, "what is brought back later is another message"
 
 
-async def test_too_many_failures_expiry_and_eviction_are_ends_too(desk: Desk) -> None:
+async def test_failures_expiry_and_eviction_end_the_tracking(desk: Desk) -> None:
     failing = await desk.queue("failing", max_deliveries=1)
     watch = await watching(desk, failing)
     await desk.release(await desk.take(failing), failed=True)
@@ -123,15 +123,15 @@ async def test_too_many_failures_expiry_and_eviction_are_ends_too(desk: Desk) ->
     assert ((await watch.poll()).reason, await second.poll()) == ("rejected_full", WAITS)
 
 
-async def test_a_commit_settles_it(desk: Desk) -> None:
+async def test_commit_settles_a_tracked_message(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
     await desk.commit("t1", CommitPart(queue, await desk.take(queue), [], "t"))
     assert (await watch.poll()).status is DeliveryStatus.SETTLED
 
 
-async def test_whoever_dies_with_it_tells_nothing(desk: Desk) -> None:
-    """A sweep puts it back; who takes it then is told of."""
+async def test_sweep_keeps_the_tracking(desk: Desk) -> None:
+    """The message returns to its place, and its next consumer settles it."""
     queue = await desk.queue(visibility_timeout="1ms")
     watch = await watching(desk, queue)
     async with desk.another() as other:
@@ -155,9 +155,7 @@ REFUSED: list[tuple[dict[str, Any], type[StoreError]]] = [
 
 
 @pytest.mark.parametrize(("spec", "wanted"), REFUSED)
-async def test_what_is_refused_is_not_watched(
-    desk: Desk, spec: dict[str, Any], wanted: type[StoreError]
-) -> None:
+async def test_refused_put_is_not_tracked(desk: Desk, spec: dict[str, Any], wanted: type[StoreError]) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
     await desk.store.catalogue.declare("orders", QueueSpec.model_validate(spec), "test", replace=True)
@@ -167,7 +165,7 @@ async def test_what_is_refused_is_not_watched(
     assert await desk.domain.link.call("KEYS", desk.domain.keys.fate("*")) == []
 
 
-async def test_a_queue_that_is_gone_and_a_fate_that_is_forgotten(desk: Desk) -> None:
+async def test_deleted_queue_and_expired_result_raise(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
     await watch.close()
@@ -181,7 +179,7 @@ async def test_a_queue_that_is_gone_and_a_fate_that_is_forgotten(desk: Desk) -> 
         await watching(desk, queue)
 
 
-async def test_a_fate_is_kept_as_long_as_somebody_asks(desk: Desk) -> None:
+async def test_polling_extends_the_tracking(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
     (key,) = await desk.domain.link.call("KEYS", desk.domain.keys.fate("*"))
@@ -192,8 +190,8 @@ async def test_a_fate_is_kept_as_long_as_somebody_asks(desk: Desk) -> None:
     assert await desk.domain.link.call("PTTL", key) > 0, "its fate does not stay for ever"
 
 
-async def test_what_is_brought_back_from_a_reconciled_queue_counts_right(desk: Desk) -> None:
-    """A watched message is counted like any other."""
+async def test_redrive_from_a_reconciled_queue_keeps_counters(desk: Desk) -> None:
+    """A tracked message is counted like any other."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     watch = await watching(desk, queue)
@@ -205,8 +203,8 @@ async def test_what_is_brought_back_from_a_reconciled_queue_counts_right(desk: D
     assert (await watch.poll()).status is DeliveryStatus.SETTLED
 
 
-def test_a_call_that_is_repeated_puts_it_in_once(client: Client) -> None:
-    """Its answer was lost: the session asks again under the same number."""
+def test_repeated_call_puts_a_tracked_message_once(client: Client) -> None:
+    """After a lost answer the session repeats the call with the same sequence."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     lane, told = Lane(client, "test-1"), Answers()

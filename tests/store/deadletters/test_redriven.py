@@ -1,4 +1,4 @@
-"""How often a message was brought back from the dead stands in its entry, and in its letter if it dies again."""
+"""The number of redrives is kept in a message's entry, and in its dead letter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def redriven(desk: Desk, queue: Queue) -> list[tuple[bytes, int]]:
     return [(letter.body, letter.redriven) async for letter in desk.dead(queue).matching()]
 
 
-async def test_each_return_from_the_dead_is_counted_and_new_messages_are_none(desk: Desk) -> None:
+async def test_redrives_are_counted_by_message(desk: Desk) -> None:
     queue, other = await desk.queue(), await desk.queue("other")
     await desk.put(queue, *numbered(2))
     for time in range(3):
@@ -36,7 +36,7 @@ async def test_each_return_from_the_dead_is_counted_and_new_messages_are_none(de
     assert [times for _, times in await redriven(desk, other)] == [4, 4, 1]
 
 
-async def test_a_dead_letter_of_before_counts_as_none(desk: Desk) -> None:
+async def test_dead_letter_of_an_older_version_has_no_redrives(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"x")
     await desk.reject(await desk.take(queue))
@@ -44,7 +44,7 @@ async def test_a_dead_letter_of_before_counts_as_none(desk: Desk) -> None:
     assert b"redriven" not in entry[1]
 
 
-async def test_it_survives_returns_to_the_front_and_to_the_end(desk: Desk) -> None:
+async def test_redrive_count_survives_returns(desk: Desk) -> None:
     queue = await desk.queue(max_deliveries=2)
     await desk.put(queue, *numbered(3))
     await desk.reject(await desk.take(queue))
@@ -63,8 +63,7 @@ async def test_it_survives_returns_to_the_front_and_to_the_end(desk: Desk) -> No
 
 
 @pytest.mark.parametrize("where", ["front", "end"])
-async def test_it_survives_when_it_makes_way_for_others(desk: Desk, where: str) -> None:
-    """Whatever takes a message out of the queue without anybody's having it."""
+async def test_redrive_count_survives_eviction_expiry_and_failures(desk: Desk, where: str) -> None:
     full = await desk.queue("full", max_length=1, overflow="dead_letter_oldest")
     await desk.put(full, b"first")
     await desk.reject(await desk.take(full))
@@ -74,8 +73,8 @@ async def test_it_survives_when_it_makes_way_for_others(desk: Desk, where: str) 
     assert await redriven(desk, full) == [(b"first", 1)]
 
 
-def test_a_take_of_it_is_told_again_as_it_was(client: Client) -> None:
-    """Entries have a field that others lack, where others have that of a return to the end (lua/queues.lua)."""
+def test_repeated_take_of_a_redriven_message_has_the_same_reply(client: Client) -> None:
+    """Redriven entries have a field where others have that of a return to the end (lua/queues.lua)."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     lane, got = Lane(client, "one"), Answers()

@@ -1,4 +1,4 @@
-"""`access` of queue documents: what may stand there, and what a binding makes impossible (docs/operations.md)."""
+"""`access` of queue documents: valid values, and contradictions to bindings (docs/operations.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read(spec: dict[str, Any]) -> QueueSpec:
     return QueueDocument.model_validate({"metadata": {"name": "orders"}, "spec": spec}).queue
 
 
-def test_a_document_reads_back() -> None:
+def test_document_round_trips() -> None:
     spec = read({"access": SHOP})
     assert spec.access == Access(**SHOP)
     assert QueueDocument.model_validate(to_document("orders", spec)).queue == spec
@@ -29,10 +29,10 @@ def test_a_document_reads_back() -> None:
     assert QueueSpec.model_validate_json(kept, context=STORED) == spec
 
 
-def test_nobody_is_kept_out_unless_somebody_says_so() -> None:
+def test_default_access_admits_every_client() -> None:
     assert read({}).access == Access()
-    assert Access().lets_in("tmq")
-    assert not Access(edges=("rqp",)).lets_in("tmq")
+    assert Access().admits_edge("tmq")
+    assert not Access(edges=("rqp",)).admits_edge("tmq")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_nobody_is_kept_out_unless_somebody_says_so() -> None:
         ({"clients": []}, "Extra inputs are not permitted"),
     ],
 )
-def test_what_cannot_be_is_refused(access: dict[str, Any], says: str) -> None:
+def test_invalid_access_is_refused(access: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError) as caught:
         read({"access": access})
     assert says in str(caught.value)
@@ -64,17 +64,17 @@ INBOX = {"ring": {"inbox": 7}}
 @pytest.mark.parametrize(
     ("bindings", "access", "says"),
     [
-        (TEXT, {"peers": ["10.0.0.7"]}, "a line of the text service does not say who sent it"),
-        (SHOWN, {"certificates": ["shop"]}, "a line of the text service does not say who sent it"),
-        (INBOX, {"peers": ["10.0.0.7"]}, "nodes of a ring pass on what others sent"),
-        (INBOX, {"certificates": ["shop"]}, "nodes of a ring pass on what others sent"),
+        (TEXT, {"peers": ["10.0.0.7"]}, "lines of the text service do not name their sender"),
+        (SHOWN, {"certificates": ["shop"]}, "lines of the text service do not name their sender"),
+        (INBOX, {"peers": ["10.0.0.7"]}, "ring nodes forward messages of others"),
+        (INBOX, {"certificates": ["shop"]}, "ring nodes forward messages of others"),
         ({"rqpCast": {"key": 7}}, {"certificates": ["shop"]}, "RQP/cast has no TLS"),
-        (TEXT, {"edges": ["tmq"]}, "bindings.text is of edge pubsub, which access.edges leaves out"),
-        (SHOWN, {"edges": ["tmq"]}, "bindings.text is of edge pubsub, which access.edges leaves out"),
-        (INBOX, {"edges": ["tmq"]}, "bindings.ring.inbox is of edge ring, which access.edges leaves out"),
+        (TEXT, {"edges": ["tmq"]}, "bindings.text needs edge pubsub, which access.edges does not list"),
+        (SHOWN, {"edges": ["tmq"]}, "bindings.text needs edge pubsub, which access.edges does not list"),
+        (INBOX, {"edges": ["tmq"]}, "bindings.ring.inbox needs edge ring, which access.edges does not list"),
     ],
 )
-def test_what_a_binding_makes_impossible_is_refused(
+def test_access_that_contradicts_bindings_is_refused(
     bindings: dict[str, Any], access: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(ValidationError) as caught:
@@ -91,5 +91,5 @@ def test_what_a_binding_makes_impossible_is_refused(
         ({"rqpMca": {"queueId": 7}}, SHOP),
     ],
 )
-def test_what_can_be_kept_is_taken(bindings: dict[str, Any], access: dict[str, Any]) -> None:
+def test_access_that_fits_bindings_is_accepted(bindings: dict[str, Any], access: dict[str, Any]) -> None:
     assert read({"bindings": bindings, "access": access}).access == Access(**access)

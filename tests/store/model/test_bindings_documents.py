@@ -1,4 +1,4 @@
-"""Queue documents with bindings: what is refused, and what stays legible (pubsub.md 2, 5.1, 5.2)."""
+"""Queue documents with bindings: validation, and limits of older versions (pubsub.md 2, 5.1, 5.2)."""
 
 from typing import Any
 
@@ -48,31 +48,31 @@ def problem(**text: Any) -> str:
         "a\udfff*",
     ],
 )
-def test_what_is_no_pattern_is_refused(pattern: object) -> None:
+def test_invalid_pattern_is_refused(pattern: object) -> None:
     assert "subscribe" in problem(subscribe=["a", pattern])
 
 
 @pytest.mark.parametrize("tag", ["*", "a*", "a b", "a\n", "a\0", " ", "x" * 256, 5, ["a"], "\ud800"])
-def test_what_is_no_tag_is_refused(tag: object) -> None:
+def test_invalid_tag_is_refused(tag: object) -> None:
     assert "publish" in problem(publish=tag)
 
 
-def test_there_are_bounds() -> None:
+def test_patterns_and_tags_have_bounds() -> None:
     assert "at most 100" in problem(subscribe=[f"t{n}" for n in range(101)])
     assert "Extra inputs" in problem(topic="a")
     assert "subscribe" in problem(subscribe="abc")
 
 
 @pytest.mark.parametrize("text", [{"publish": "a"}, {"subscribe": ["a"]}])
-def test_a_queue_of_another_domain_has_no_bindings(text: dict[str, Any]) -> None:
-    """pubsub.md 5.1: a binding across shards is refused."""
+def test_bindings_outside_the_log_domain_are_refused(text: dict[str, Any]) -> None:
+    """pubsub.md 5.1: a binding cannot cross shards."""
     with pytest.raises(ValidationError, match=r"bindings\.text needs domain 'main'"):
         QueueSpec(domain="other", bindings={"text": text})
     assert QueueSpec(domain="other", bindings={"text": {}}).bindings.text.publish == ""
 
 
 @given(st.lists(patterns, max_size=4), st.one_of(st.just(""), names))
-def test_a_document_with_bindings_reads_back(subscribe: list[str], publish: str) -> None:
+def test_document_with_bindings_round_trips(subscribe: list[str], publish: str) -> None:
     spec = QueueSpec(bindings={"text": {"subscribe": subscribe, "publish": publish}})
     assert QueueDocument.model_validate(to_document("orders", spec)).queue == spec
     kept = spec.model_dump_json(by_alias=True, exclude_defaults=True)
@@ -80,7 +80,7 @@ def test_a_document_with_bindings_reads_back(subscribe: list[str], publish: str)
 
 
 def limited(client: Client, limits: str, count: int) -> tuple[int, int]:
-    """Publishes so many to a queue with this field: how many were refused, and how many lines the log has."""
+    """Publish to a queue with these limits; return the refusals and the number of lines in the log."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     client.call("HSET", queue.keys[1], "limits", limits)
@@ -93,13 +93,13 @@ def limited(client: Client, limits: str, count: int) -> tuple[int, int]:
     )
 
 
-def test_limits_of_before_there_were_tags_are_still_read(client: Client) -> None:
-    """Eight words."""
+def test_limits_of_older_versions_without_tags_are_read(client: Client) -> None:
+    """They have eight words."""
     assert limited(client, "5 0 reject 0 20 0 100 fsync", 7) == (2, 0)
 
 
 @pytest.mark.parametrize("tag", ["t", "zażółć", "\u00a0\u2028", "100", "fsync", "%d", "x" * 255])
-def test_tags_of_any_characters_are_read(client: Client, tag: str) -> None:
+def test_tags_with_any_characters_are_read(client: Client, tag: str) -> None:
     spec = QueueSpec(max_length=5, ack_level="memory", bindings={"text": {"publish": tag}})
     limits = dict(zip(spec.fields()[::2], spec.fields()[1::2], strict=True))["limits"]
     assert limited(client, str(limits), 7) == (2, 5)
@@ -108,7 +108,7 @@ def test_tags_of_any_characters_are_read(client: Client, tag: str) -> None:
 
 
 @pytest.mark.parametrize("bindings", [{}, {"text": {"subscribe": ["a"]}}])
-def test_a_queue_without_a_tag_shows_nowhere(client: Client, bindings: dict[str, Any]) -> None:
+def test_queue_without_tag_publishes_nothing(client: Client, bindings: dict[str, Any]) -> None:
     document = QueueSpec(ack_level="fsync", bindings=bindings)
     limits = dict(zip(document.fields()[::2], document.fields()[1::2], strict=True))["limits"]
     assert limited(client, str(limits), 3) == (0, 0)

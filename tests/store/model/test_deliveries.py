@@ -1,4 +1,4 @@
-"""Deliveries: stretches of entries, cut and shared among those who asked."""
+"""Deliveries: cutting them, and sharing them among requests."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ def deliveries(draw: st.DrawFn) -> Delivery:
 
 
 @given(deliveries(), st.data())
-def test_both_parts_of_a_cut_make_the_whole(delivery: Delivery, data: st.DataObject) -> None:
+def test_cut_parts_add_up_to_the_delivery(delivery: Delivery, data: st.DataObject) -> None:
     count = data.draw(st.integers(0, delivery.count))
     head, rest = delivery.cut(count)
     assert (head.count, rest.count) == (count, delivery.count - count)
@@ -34,13 +34,13 @@ def test_both_parts_of_a_cut_make_the_whole(delivery: Delivery, data: st.DataObj
 
 
 @given(deliveries())
-def test_a_mask_has_a_bit_a_message(delivery: Delivery) -> None:
+def test_mask_has_one_bit_per_message(delivery: Delivery) -> None:
     assert delivery.mask.bit_count() == delivery.count == len(delivery.records())
     assert delivery.mask < 1 << 32
 
 
 @given(st.lists(deliveries(), max_size=6), wants)
-def test_takers_are_served_in_the_order_in_which_they_asked(found: list[Delivery], wanted: list[int]) -> None:
+def test_deliveries_are_shared_in_the_order_of_requests(found: list[Delivery], wanted: list[int]) -> None:
     shares = share(found, wanted)
     assert len(shares) == len(wanted)
     total = sum(d.count for d in found)
@@ -51,14 +51,14 @@ def test_takers_are_served_in_the_order_in_which_they_asked(found: list[Delivery
     assert b"".join(d.blob for d in found).startswith(given_out)
 
 
-def test_what_a_delivery_tells() -> None:
+def test_properties_of_a_delivery() -> None:
     again = Delivery(QUEUE, b"7", b"1-5", 1, 0, 1, records.encode(b"m"), b"1700 tmq 10.0.0.1", b"3 1")
     assert (again.enqueued_ms, again.origin, again.acquired, again.failed) == (1700, "tmq 10.0.0.1", 3, 1)
     first = Delivery(QUEUE, b"7", b"1-5", 1, 0, 1, records.encode(b"m"), b"1700 \xff", b"")
     assert (first.origin, first.acquired, first.failed) == ("\ufffd", 1, 0)
 
 
-def test_a_reply_is_eight_values_a_delivery() -> None:
+def test_reply_has_eight_values_per_delivery() -> None:
     reply = [
         1,
         b"7",

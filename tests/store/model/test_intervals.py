@@ -17,7 +17,7 @@ def numbers(pairs: list[Span] | tuple[Span, ...]) -> set[int]:
 
 
 def assert_is(held: Intervals, expected: set[int]) -> None:
-    """These numbers, in the only form that equal sets have: sorted, and a gap between any two spans."""
+    """Assert that a set has these numbers, in sorted spans with gaps in between."""
     assert numbers(held.spans) == expected
     assert all(first <= last for first, last in held.spans)
     ends = zip(held.spans, held.spans[1:], strict=False)
@@ -25,7 +25,7 @@ def assert_is(held: Intervals, expected: set[int]) -> None:
 
 
 @given(many_spans)
-def test_any_spans_become_sorted_ones_with_gaps_between(pairs: list[Span]) -> None:
+def test_spans_are_sorted_and_merged(pairs: list[Span]) -> None:
     assert_is(Intervals.of(pairs), numbers(pairs))
 
 
@@ -33,14 +33,14 @@ def test_any_spans_become_sorted_ones_with_gaps_between(pairs: list[Span]) -> No
 @example([(1, 4), (10, 12)], (5, 9))
 @example([(1, 4), (10, 12)], (6, 8))
 @example([(5, 6)], (1, 3))
-def test_adding_leaves_the_old_set_as_it_was(pairs: list[Span], added: Span) -> None:
+def test_add_does_not_change_the_original(pairs: list[Span], added: Span) -> None:
     held = Intervals.of(pairs)
     assert_is(held.add(*added), numbers(pairs) | numbers([added]))
     assert_is(held, numbers(pairs))
 
 
 @given(many_spans)
-def test_spans_added_one_by_one_are_the_set_of_all(pairs: list[Span]) -> None:
+def test_spans_added_one_by_one_equal_the_whole_set(pairs: list[Span]) -> None:
     held = Intervals()
     for pair in pairs:
         held = held.add(*pair)
@@ -49,7 +49,7 @@ def test_spans_added_one_by_one_are_the_set_of_all(pairs: list[Span]) -> None:
 
 
 @given(many_spans, many_spans)
-def test_union_is_what_either_holds(mine: list[Span], others: list[Span]) -> None:
+def test_union(mine: list[Span], others: list[Span]) -> None:
     assert_is(Intervals.of(mine).union(Intervals.of(others)), numbers(mine) | numbers(others))
 
 
@@ -57,12 +57,12 @@ def test_union_is_what_either_holds(mine: list[Span], others: list[Span]) -> Non
 @example([(1, 9)], [(1, 9)])
 @example([(1, 9), (20, 30)], [(5, 25)])
 @example([(1, 30)], [(1, 2), (9, 9), (30, 40)])
-def test_minus_is_what_of_mine_the_other_lacks(mine: list[Span], others: list[Span]) -> None:
+def test_minus(mine: list[Span], others: list[Span]) -> None:
     assert_is(Intervals.of(mine).minus(Intervals.of(others)), numbers(mine) - numbers(others))
 
 
 @given(many_spans, spans)
-def test_what_is_held_and_how_much(pairs: list[Span], asked: Span) -> None:
+def test_holds_covers_and_total(pairs: list[Span], asked: Span) -> None:
     held, expected = Intervals.of(pairs), numbers(pairs)
     assert [number for number in range(SMALL + 2) if held.holds(number)] == sorted(expected)
     assert held.covers(*asked) == (numbers([asked]) <= expected)
@@ -71,25 +71,25 @@ def test_what_is_held_and_how_much(pairs: list[Span], asked: Span) -> None:
 
 
 @given(many_spans)
-def test_the_text_form_comes_back_as_the_same_set(pairs: list[Span]) -> None:
+def test_text_form_round_trips(pairs: list[Span]) -> None:
     held = Intervals.of(pairs)
     assert Intervals.parse(held.format()) == held
     assert Intervals.parse(held.format().encode()) == held
 
 
 @given(st.lists(spans, min_size=1, max_size=12))
-def test_a_text_may_be_unsorted_and_overlap(pairs: list[Span]) -> None:
+def test_unsorted_and_overlapping_text_is_parsed(pairs: list[Span]) -> None:
     text = "+".join(f"{first}-{last}" for first, last in pairs)
     assert_is(Intervals.parse(text), numbers(pairs))
 
 
-def test_the_text_form_is_first_and_last_joined() -> None:
+def test_text_form() -> None:
     assert Intervals.of([(105, 200), (1, 100)]).format() == "1-100+105-200"
     assert Intervals.of([(101, 200), (1, 100)]).format() == "1-200"
     assert Intervals.of([(MAX_NUMBER, MAX_NUMBER)]).format() == f"{MAX_NUMBER}-{MAX_NUMBER}"
 
 
-def test_nothing_has_two_texts_and_makes_one() -> None:
+def test_empty_set_has_two_text_forms_and_is_written_as_one() -> None:
     assert Intervals.parse("") == Intervals.parse("-") == Intervals.parse(b"-") == Intervals()
     assert Intervals().format() == "-"
 
@@ -116,7 +116,7 @@ def test_nothing_has_two_texts_and_makes_one() -> None:
         *(f"1-{MAX_NUMBER + 1}", f"1-{10**16}", "1-" + "9" * 5000),
     ],
 )
-def test_any_other_text_is_refused(text: str) -> None:
+def test_invalid_text_is_refused(text: str) -> None:
     for form in (text, text.encode()):
         with pytest.raises(ValueError):
             Intervals.parse(form)
@@ -132,7 +132,7 @@ def test_numbers_out_of_range_are_refused(span: Span) -> None:
     assert_is(held, {1, 2, 3})
 
 
-def test_thousands_of_intervals_fill_up_from_both_ends() -> None:
+def test_thousands_of_intervals_merge_when_filled_from_both_ends() -> None:
     odd = [(number, number) for number in range(1, 8001, 2)]
     held = Intervals.of(odd)
     assert len(held.spans) == 4000

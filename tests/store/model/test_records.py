@@ -1,4 +1,4 @@
-"""Records: how a message stands inside an entry (services/store/model/records.py, lua/schema.lua)."""
+"""Records: the format of messages in entries (services/store/model/records.py, lua/schema.lua)."""
 
 import pytest
 from hypothesis import example, given
@@ -20,7 +20,7 @@ runs = st.lists(st.sampled_from((0, 1, 20, 96, 124, 1000, 4092, 4093, 9000)), mi
 
 
 @given(st.binary(max_size=300), attributes)
-def test_content_comes_back_as_it_was(body: bytes, given_attributes: dict[str, object]) -> None:
+def test_content_round_trips(body: bytes, given_attributes: dict[str, object]) -> None:
     record = records.encode(body, given_attributes)
     content = records.decode(record)
     assert records.body_length(record) == len(body)
@@ -28,12 +28,12 @@ def test_content_comes_back_as_it_was(body: bytes, given_attributes: dict[str, o
 
 
 @given(st.binary(max_size=300))
-def test_a_record_without_attributes_is_what_tmq_sends(body: bytes) -> None:
+def test_record_without_attributes_has_the_format_of_tmq(body: bytes) -> None:
     assert records.encode(body) == len(body).to_bytes(4, "big") + body
 
 
 @given(messages)
-def test_an_entry_is_split_into_its_records(contents: list[tuple[bytes, dict[str, object]]]) -> None:
+def test_entry_is_split_into_its_records(contents: list[tuple[bytes, dict[str, object]]]) -> None:
     made = [records.encode(*content) for content in contents]
     blob = b"".join(made)
     assert records.split(blob, len(made)) == made
@@ -42,7 +42,7 @@ def test_an_entry_is_split_into_its_records(contents: list[tuple[bytes, dict[str
 
 
 @given(messages)
-def test_plain_is_the_bodies_alone(contents: list[tuple[bytes, dict[str, object]]]) -> None:
+def test_plain_omits_attributes(contents: list[tuple[bytes, dict[str, object]]]) -> None:
     blob = b"".join(records.encode(*content) for content in contents)
     assert records.plain(blob, len(contents)) == b"".join(records.encode(body) for body, _ in contents)
 
@@ -52,7 +52,7 @@ def test_plain_is_the_bodies_alone(contents: list[tuple[bytes, dict[str, object]
 @example([ENTRY_BYTES - 4])
 @example([ENTRY_BYTES - 3, 0])
 @example([0] * (PER_ENTRY + 1))
-def test_entries_keep_the_order_and_stay_within_their_bounds(sizes: list[int]) -> None:
+def test_packed_entries_keep_order_and_bounds(sizes: list[int]) -> None:
     run = [records.encode(bytes([i % 256]) * size) for i, size in enumerate(sizes)]
     entries = records.pack(run)
     assert b"".join(blob for _, _, blob in entries) == b"".join(run)
@@ -64,7 +64,7 @@ def test_entries_keep_the_order_and_stay_within_their_bounds(sizes: list[int]) -
 
 
 @given(runs)
-def test_an_entry_is_not_closed_before_it_is_full(sizes: list[int]) -> None:
+def test_entries_are_filled(sizes: list[int]) -> None:
     run = [records.encode(b"x" * size) for size in sizes]
     entries = records.pack(run)
     first = 0
@@ -73,7 +73,7 @@ def test_an_entry_is_not_closed_before_it_is_full(sizes: list[int]) -> None:
         assert count == PER_ENTRY or len(blob) + len(run[first]) > ENTRY_BYTES
 
 
-def test_the_longest_record_and_one_more() -> None:
+def test_record_longer_than_the_maximum_is_refused() -> None:
     longest = records.encode(b"x" * MAX_LENGTH)
     assert len(records.decode(longest).body) == MAX_LENGTH
     with pytest.raises(ValueError, match="at most 16777215 octets"):
@@ -98,12 +98,12 @@ def check_damaged(octets: bytes) -> None:
 @example(b"\x01\x00\x00\x03\x00\x01\x05")  # attributes that are a number
 @example(b"\x01\x00\x00\x04\x00\x02\x81\x90")  # a map with an array for its key
 @example(b"\x01\x00\x00\x01\x00")
-def test_only_value_errors_come_out_of_what_is_damaged(octets: bytes) -> None:
+def test_damaged_records_raise_value_error(octets: bytes) -> None:
     check_damaged(octets)
 
 
 @given(messages, st.data())
-def test_one_changed_octet_never_raises_anything_else(
+def test_record_with_one_changed_octet_decodes_or_raises_value_error(
     contents: list[tuple[bytes, dict[str, object]]], data: st.DataObject
 ) -> None:
     record = bytearray(records.encode(*contents[0]))

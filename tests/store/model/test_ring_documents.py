@@ -1,4 +1,4 @@
-"""Queue documents that rings are concerned with: a group's inbox and its outbox (ring.md 5.5, docs/store.md)."""
+"""Queue documents with ring bindings: the inbox and outbox of a group (ring.md 5.5, docs/store.md)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def problem(**spec: Any) -> str:
 
 
 @given(groups, groups)
-def test_a_document_reads_back(inbox: int | None, outbox: int | None) -> None:
+def test_document_round_trips(inbox: int | None, outbox: int | None) -> None:
     if inbox is not None and inbox == outbox:
         return
     read = QueueDocument.model_validate(
@@ -43,7 +43,7 @@ def test_a_document_reads_back(inbox: int | None, outbox: int | None) -> None:
     assert QueueSpec.model_validate_json(kept, context=STORED) == read
 
 
-def test_what_nobody_said() -> None:
+def test_defaults() -> None:
     assert (QueueSpec().bindings.ring.inbox, QueueSpec().bindings.ring.outbox) == (None, None)
     assert QueueSpec().numbers() == []
     assert QueueSpec(**ring(inbox=7, outbox=8)).numbers() == ["ring-inbox 7", "ring-outbox 8"]
@@ -51,24 +51,24 @@ def test_what_nobody_said() -> None:
 
 @pytest.mark.parametrize("end", ["inbox", "outbox"])
 @pytest.mark.parametrize("group", [0, -1, 0x1_0000, 1.5, True, "seven"])
-def test_what_is_no_group_is_refused(group: object, end: str) -> None:
+def test_invalid_group_is_refused(group: object, end: str) -> None:
     """ring.md 3.3"""
     assert f"bindings.ring.{end}" in problem(**ring(**{end: group}))
 
 
-def test_a_queue_is_not_both_of_a_group() -> None:
-    """What comes in would go out again, round and round."""
+def test_inbox_and_outbox_of_one_group_are_refused() -> None:
+    """Messages would loop."""
     assert "inbox and outbox are both of group 7" in problem(**ring(inbox=7, outbox=7))
 
 
 @pytest.mark.parametrize("end", ["inbox", "outbox"])
-def test_a_queue_that_leads_elsewhere_is_of_no_ring(end: str) -> None:
-    """Two systems would pass a message on for ever; and two edges would carry away what is in it."""
+def test_remote_queue_with_ring_binding_is_refused(end: str) -> None:
+    """Two systems could forward a message to each other for ever, and two edges would take messages out."""
     said = problem(remote={"protocol": "rqp-mca", "queueId": 1}, **ring(**{end: 7}))
-    assert "nor bindings.ring" in said
+    assert "or bindings.ring" in said
 
 
-async def test_a_group_has_one_inbox_and_one_outbox(desk: Desk) -> None:
+async def test_group_has_one_inbox_and_one_outbox(desk: Desk) -> None:
     inbox = await desk.queue("in", **ring(inbox=7))
     outbox = await desk.queue("out", **ring(outbox=7, inbox=8))
     with pytest.raises(NumberTaken) as caught:
@@ -90,7 +90,7 @@ async def test_a_group_has_one_inbox_and_one_outbox(desk: Desk) -> None:
             await other.store.catalogue.numbered(OUTBOX, 8)
 
 
-async def test_it_is_free_again_when_the_document_changes_or_goes(desk: Desk) -> None:
+async def test_claim_on_a_group_is_freed_by_change_and_deletion(desk: Desk) -> None:
     queue = await desk.queue("in", **ring(inbox=7))
     await desk.store.catalogue.declare("in", QueueSpec(**ring(outbox=7)), "test", replace=True)
     heir = await desk.queue("heir", **ring(inbox=7))
@@ -101,7 +101,7 @@ async def test_it_is_free_again_when_the_document_changes_or_goes(desk: Desk) ->
     assert await desk.store.registry.numbers() == {"ring-outbox 7": "out"}
 
 
-async def test_of_many_who_claim_it_at_once_one_gets_it(desk: Desk) -> None:
+async def test_one_of_many_concurrent_claims_on_a_group_succeeds(desk: Desk) -> None:
     others = [desk.another() for _ in range(4)]
     claims = (
         other.store.catalogue.declare(f"q{index}", QueueSpec(**ring(inbox=7)), "test")

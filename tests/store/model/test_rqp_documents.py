@@ -1,4 +1,4 @@
-"""Queue documents that RQP is concerned with: what is refused, and what stays legible (docs/store.md)."""
+"""Queue documents with RQP bindings: validation, and documents of older versions (docs/store.md)."""
 
 from typing import Any
 
@@ -41,14 +41,14 @@ def problem(**spec: Any) -> str:
 
 
 @given(specs)
-def test_a_document_reads_back(spec: dict[str, Any]) -> None:
+def test_document_round_trips(spec: dict[str, Any]) -> None:
     read = QueueDocument.model_validate({"metadata": {"name": "orders"}, "spec": spec}).queue
     assert QueueDocument.model_validate(to_document("orders", read)).queue == read
     kept = read.model_dump_json(by_alias=True, exclude_defaults=True)
     assert QueueSpec.model_validate_json(kept, context=STORED) == read
 
 
-def test_what_nobody_said() -> None:
+def test_defaults() -> None:
     spec = QueueSpec(remote={"protocol": "rqp-mca", "queueId": 7})
     assert spec.remote is not None
     assert (spec.remote.protocol, spec.remote.number) == (Protocol.MCA, 7)
@@ -59,12 +59,12 @@ def test_what_nobody_said() -> None:
     assert (cast.key, cast.duplicate_result) == (None, DuplicateResult.FAILURE)
 
 
-def test_more_than_rqp_mca_carries_is_refused_and_read_where_it_is_stored() -> None:
+def test_bound_beyond_rqp_mca_is_refused_and_read_from_the_store() -> None:
     """docs/rqp.md, Transmission queues: earlier versions stored such documents."""
     stored = QueueSpec(remote={"protocol": "rqp-mca", "queueId": 7}).model_dump(by_alias=True, mode="json")
     stored["remote"]["maxMessageBytes"] = (15 << 20) + 1
     told = problem(remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": (15 << 20) + 1})
-    assert "maxMessageBytes is at most 15728640 for protocol rqp-mca: no peer takes more" in told
+    assert "maxMessageBytes is at most 15728640 for protocol rqp-mca: no peer accepts more" in told
     read = QueueSpec.model_validate(stored, context=STORED)
     assert read.remote is not None
     assert read.remote.max_message_bytes == (15 << 20) + 1
@@ -75,7 +75,7 @@ def test_more_than_rqp_mca_carries_is_refused_and_read_where_it_is_stored() -> N
     )
 
 
-def test_a_number_has_the_name_of_its_protocol() -> None:
+def test_numbers_are_separate_for_each_protocol() -> None:
     """rqp_mca.md 1.1, rqp_cast.md 2: both have 32 bits of their own."""
     spec = QueueSpec(bindings={"rqpMca": {"queueId": 7}, "rqpCast": {"key": 7}})
     assert spec.numbers() == ["rqp-mca 7", "rqp-cast 7"]
@@ -86,7 +86,7 @@ def test_a_number_has_the_name_of_its_protocol() -> None:
 
 @pytest.mark.parametrize("number", [-1, 1 << 32, 1.5, True, "seven"])
 @pytest.mark.parametrize("binding", [("rqpMca", "queueId"), ("rqpCast", "key")])
-def test_what_is_no_number_of_32_bits_is_refused(number: object, binding: tuple[str, str]) -> None:
+def test_number_outside_32_bits_is_refused(number: object, binding: tuple[str, str]) -> None:
     protocol, name = binding
     assert name in problem(bindings={protocol: {name: number}})
 
@@ -97,30 +97,30 @@ def test_what_is_no_number_of_32_bits_is_refused(number: object, binding: tuple[
         ({}, "protocol"),
         ({"protocol": "tmq", "queueId": 1}, "'rqp-mca' or 'rqp-cast'"),
         ({"protocol": "rqp-mca"}, "protocol rqp-mca needs queueId"),
-        ({"protocol": "rqp-mca", "queueId": 1, "key": 1}, "key is not of protocol rqp-mca"),
+        ({"protocol": "rqp-mca", "queueId": 1, "key": 1}, "key does not apply to protocol rqp-mca"),
         ({"protocol": "rqp-cast", "queueId": 1}, "protocol rqp-cast needs key"),
-        ({"protocol": "rqp-cast", "key": 1, "queueId": 1}, "queueId is not of protocol rqp-cast"),
+        ({"protocol": "rqp-cast", "key": 1, "queueId": 1}, "queueId does not apply to protocol rqp-cast"),
         ({"protocol": "rqp-mca", "queueId": 1, "maxMessageBytes": 0}, "maxMessageBytes"),
         ({"protocol": "rqp-mca", "queueId": 1, "maxMessageBytes": 1 << 24}, "maxMessageBytes"),
-        ({"protocol": "rqp-mca", "queueId": 1, "peers": "shop"}, "write a list of names"),
-        ({"protocol": "rqp-mca", "queueId": 1, "peers": ["a b"]}, "no spaces and no commas"),
+        ({"protocol": "rqp-mca", "queueId": 1, "peers": "shop"}, "write a list"),
+        ({"protocol": "rqp-mca", "queueId": 1, "peers": ["a b"]}, "other than spaces and commas"),
         ({"protocol": "rqp-mca", "queueId": 1, "peers": [""]}, "1 to 255 characters"),
         ({"protocol": "rqp-mca", "queueId": 1, "window": 5}, "Extra inputs are not permitted"),
     ],
 )
-def test_what_leads_nowhere_is_refused(remote: dict[str, Any], says: str) -> None:
+def test_invalid_remote_is_refused(remote: dict[str, Any], says: str) -> None:
     assert says in problem(remote=remote)
 
 
 @pytest.mark.parametrize("bindings", [{"rqpMca": {"queueId": 1}}, {"rqpCast": {"key": 1}}])
-def test_a_queue_that_leads_elsewhere_is_not_filled_from_elsewhere(bindings: dict[str, Any]) -> None:
-    """rqp_mca.md 2.4, rqp_cast.md 3.2: two systems would pass a message on for ever."""
+def test_remote_queue_with_rqp_binding_is_refused(bindings: dict[str, Any]) -> None:
+    """rqp_mca.md 2.4, rqp_cast.md 3.2: two systems could forward a message to each other for ever."""
     said = problem(remote={"protocol": "rqp-mca", "queueId": 1}, bindings=bindings)
-    assert "neither bindings.rqpMca.queueId nor bindings.rqpCast.key" in said
+    assert "cannot be combined with bindings.rqpMca.queueId, bindings.rqpCast.key" in said
 
 
-def test_the_tag_and_the_largest_message_are_not_mistaken_for_each_other(client: Client) -> None:
-    """Limits as this version and those before wrote them: nine words, and eight."""
+def test_limits_with_and_without_tag_are_read(client: Client) -> None:
+    """Older versions wrote eight words, this one nine."""
     tagged = QueueSpec(ack_level="memory", max_length=5, bindings={"text": {"publish": "7"}})
     assert limited(client, str(tagged.fields()[1]), 7) == (2, 5)
     assert str(tagged.fields()[1]).endswith(" memory 7 0")

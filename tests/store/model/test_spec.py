@@ -1,4 +1,4 @@
-"""Queue documents: the same fields everywhere, and what cannot be kept is refused, never ignored."""
+"""Queue documents: validation, and round trips."""
 
 import json
 from typing import Any
@@ -47,35 +47,35 @@ def problem(**spec: Any) -> str:
     ("text", "ms"),
     [("0s", 0), ("5ms", 5), ("30s", 30_000), ("2m", 120_000), ("1h", 3_600_000), ("7d", 604_800_000)],
 )
-def test_durations_are_numbers_with_a_unit(text: str, ms: int) -> None:
+def test_duration_is_a_number_with_a_unit(text: str, ms: int) -> None:
     assert QueueSpec(message_ttl=text).message_ttl == ms
 
 
 @pytest.mark.parametrize(
     "text", ["", "s", "30", "30 s", "-1s", "1.5s", "30S", "1w", "1m30s", "30s\n", "\u0663s"]
 )
-def test_what_is_no_duration_is_refused_and_says_what_to_write(text: str) -> None:
+def test_invalid_duration_is_refused_with_advice(text: str) -> None:
     assert "write a duration as a whole number and ms, s, m, h or d, as in 30s" in problem(messageTTL=text)
 
 
 @pytest.mark.parametrize("text", [f"{10**15}ms", f"{10**12}s", f"{10**10}m", f"{10**9}h", f"{10**8}d"])
-def test_a_duration_stays_a_number_that_the_store_counts_exactly(text: str) -> None:
+def test_duration_beyond_exact_numbers_is_refused(text: str) -> None:
     assert "at most 15 digits of ms, 12 of s, 10 of m, 9 of h, 8 of d" in problem(messageTTL=text)
 
 
 @pytest.mark.parametrize(("digits", "unit"), [(15, "ms"), (12, "s"), (10, "m"), (9, "h"), (8, "d")])
-def test_the_longest_durations_do(digits: int, unit: str) -> None:
+def test_longest_durations_are_accepted(digits: int, unit: str) -> None:
     assert QueueSpec(message_ttl="9" * digits + unit).message_ttl <= MAX_NUMBER
 
 
 @pytest.mark.parametrize("number", [30, 30_000, 1.5, True])
-def test_a_duration_without_its_unit_is_refused(number: object) -> None:
+def test_duration_without_unit_is_refused(number: object) -> None:
     assert "write a duration with its unit, as in 30s" in problem(visibilityTimeout=number)
 
 
 @given(st.integers(0, 10**15 - 1))
 @example(600_000_000_180_000)  # in minutes it has 11 digits
-def test_a_formatted_duration_reads_back(ms: int) -> None:
+def test_formatted_duration_round_trips(ms: int) -> None:
     assert QueueSpec(message_ttl=format_duration(ms)).message_ttl == ms
 
 
@@ -90,7 +90,7 @@ def test_ack_levels(level: str, replicas: int) -> None:
 @pytest.mark.parametrize(
     "level", ["disk", "FSYNC", "replicated", "replicated:0", "replicated:-1", "replicated:1 "]
 )
-def test_what_is_no_ack_level_is_refused(level: str) -> None:
+def test_invalid_ack_level_is_refused(level: str) -> None:
     assert "an ack level is memory, fsync or replicated:<n>" in problem(ackLevel=level)
 
 
@@ -103,13 +103,13 @@ def test_what_is_no_ack_level_is_refused(level: str) -> None:
         {"relay": {}},
     ],
 )
-def test_a_field_that_is_not_kept_is_refused_not_ignored(spec: dict[str, Any]) -> None:
+def test_unknown_field_is_refused(spec: dict[str, Any]) -> None:
     assert "Extra inputs are not permitted" in problem(**spec)
 
 
 @pytest.mark.parametrize("policy", ["DeleteIfEmpty", "Delete"])
-def test_a_deletion_policy_that_nobody_carries_out_is_refused(policy: str) -> None:
-    """There is no operator that would see the document go."""
+def test_deletion_policy_without_kubernetes_is_refused(policy: str) -> None:
+    """Without an operator, nothing notices the deletion of the document."""
     assert "must be 'Retain', the only policy that this version keeps" in problem(deletionPolicy=policy)
     assert QueueSpec(deletion_policy=DeletionPolicy.RETAIN) == QueueSpec()
     kept = QueueSpec.model_validate_json(json.dumps({"deletionPolicy": policy}), context=STORED)
@@ -123,13 +123,13 @@ def test_bounds_are_whole_numbers(name: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("domain", ["", "a:b", "a}b", "a b", "x" * 64, "\u00e4"])
-def test_a_domain_cannot_end_its_hash_tag(domain: str) -> None:
+def test_domain_cannot_end_its_hash_tag(domain: str) -> None:
     assert "domain" in problem(domain=domain)
 
 
-def test_the_catalogue_has_its_domain_for_itself() -> None:
-    """docs/kubernetes.md, "Queue": both would have ps:{registry}:epoch."""
-    assert "the domain 'registry' is that of the store's catalogue" in problem(domain="registry")
+def test_domain_of_the_catalogue_is_reserved() -> None:
+    """docs/kubernetes.md, "Queue": both would use the key ps:{registry}:epoch."""
+    assert "the domain 'registry' is reserved for the store's catalogue" in problem(domain="registry")
     assert DomainKeys("registry").epoch == RegistryKeys().epoch
     assert QueueSpec(domain="registry.2").domain == "registry.2"
     kept = QueueSpec.model_validate_json('{"domain": "registry"}', context=STORED)
@@ -148,12 +148,12 @@ def test_the_catalogue_has_its_domain_for_itself() -> None:
         {"status": {}, **NAME},
     ],
 )
-def test_documents_that_are_none(document: dict[str, Any]) -> None:
+def test_invalid_documents_are_refused(document: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         QueueDocument.model_validate(document)
 
 
-def test_names_are_counted_in_octets() -> None:
+def test_length_of_names_is_counted_in_octets() -> None:
     """tmq.md 2.1: 1 to 255 octets of any value."""
     assert check_name("\u00e4" * 127) == "\u00e4" * 127
     assert check_name("\udcff" * 255) == "\udcff" * 255
@@ -169,20 +169,20 @@ def test_control_characters_in_names_are_refused(name: str) -> None:
     assert "no control characters" in problem(queueName=name)
 
 
-def test_visibility_timeout_of_nothing_is_refused_and_read_from_the_store() -> None:
-    assert "0s would give messages back" in problem(visibilityTimeout="0s")
+def test_visibility_timeout_of_zero_is_refused_and_read_from_the_store() -> None:
+    assert "0s would return messages" in problem(visibilityTimeout="0s")
     assert QueueSpec.model_validate_json('{"visibilityTimeout": 0}', context=STORED).visibility_timeout == 0
 
 
-def test_a_document_may_name_the_queue_as_kubernetes_cannot() -> None:
+def test_queue_name_overrides_the_name_in_metadata() -> None:
     document = QueueDocument.model_validate({**NAME, "spec": {"queueName": "Orders/EU", "maxLength": 5}})
     assert document.name == "Orders/EU"
     assert document.queue == QueueSpec(max_length=5)
     assert QueueDocument.model_validate(NAME).name == "orders"
 
 
-def test_null_is_not_said() -> None:
-    """docs/kubernetes.md, "Queue": as `access:` with nothing behind it. A name that is none is none with null, too."""
+def test_null_means_omitted() -> None:
+    """docs/kubernetes.md, "Queue": as in `access:` without a value. A name cannot be null."""
     for document in (
         {"spec": None, "metadata": {"name": "orders", "labels": None}},
         NAME | {"spec": {"access": None}},
@@ -192,23 +192,23 @@ def test_null_is_not_said() -> None:
     assert "Extra inputs are not permitted" in problem(maxLenght=None)
 
 
-def test_kubernetes_adds_its_own_metadata() -> None:
+def test_further_metadata_is_ignored() -> None:
     metadata = {"name": "orders", "uid": "x", "labels": {"team": "a"}, "managedFields": []}
     assert QueueDocument.model_validate({"metadata": metadata}).metadata.labels == {"team": "a"}
 
 
 @given(specs)
-def test_a_document_written_out_reads_back(spec: QueueSpec) -> None:
+def test_written_document_round_trips(spec: QueueSpec) -> None:
     written = to_document("orders", spec)
     again = QueueDocument.model_validate(json.loads(json.dumps(written)))
     assert (again.name, again.queue) == ("orders", spec)
 
 
 @given(specs)
-def test_what_the_store_keeps_reads_back(spec: QueueSpec) -> None:
+def test_stored_document_round_trips(spec: QueueSpec) -> None:
     kept = spec.model_dump_json(by_alias=True, exclude_defaults=True)
     assert QueueSpec.model_validate_json(kept, context=STORED) == spec
 
 
-def test_a_document_of_defaults_says_nothing() -> None:
+def test_defaults_are_omitted_from_documents() -> None:
     assert to_document("orders", QueueSpec())["spec"] == {}

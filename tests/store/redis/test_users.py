@@ -7,7 +7,7 @@ from pathlib import Path
 from services.store.redis.connect import Connector
 from services.store.redis.probe import Grade
 from services.store.redis.rights import acl_rules
-from services.store.redis.users import apply_user, look_at_users
+from services.store.redis.users import apply_user, check_users
 from tests.servers import Server
 from tests.topologies import Replicated
 
@@ -38,7 +38,7 @@ async def test_a_restart_makes_no_difference_and_other_rights_do(tmp_path: Path)
         for node in (in_acl_file, in_configuration):
             node.kill9()
             node.restart()
-        found = await look_at_users(connector)
+        found = await check_users(connector)
         assert (found.grade, found.found) == (
             Grade.OK,
             "auditor, default, edge: the same on 3 servers",
@@ -46,14 +46,14 @@ async def test_a_restart_makes_no_difference_and_other_rights_do(tmp_path: Path)
 
         in_configuration.call("ACL", "SETUSER", "edge", "resetpass", ">another")
         set_auditor(in_acl_file, "~a", "~b", "-config", "-acl", "+@all", "(%R~log +get)", "(~x +set)")
-        found = await look_at_users(connector)
+        found = await check_users(connector)
         other = "has other passwords or rights on 127.0.0.1:{} than on the other servers"
         assert (found.grade, found.found) == (
             Grade.FAIL,
             f"auditor {other.format(in_acl_file.port)}; edge {other.format(in_configuration.port)}",
         )
         in_memory.call("ACL", "SETUSER", "edge", "skip-sanitize-payload", "+@all")
-        told = (await look_at_users(connector)).found
+        told = (await check_users(connector)).found
         assert "edge has not the same passwords and rights on" in told
         assert all(f"127.0.0.1:{node.port}" in told.partition("edge")[2] for node in store.nodes)
     finally:

@@ -1,4 +1,4 @@
-"""What is ready goes for good, what is anybody's stays, and everything is counted (docs/store.md, Purging)."""
+"""Purging ready messages, which leaves leased ones and counts all (docs/store.md, Purging)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def emptied(desk: Desk, queue: Queue, run: str = "r") -> list[PurgeProgres
     return [step async for step in QueuePurge(desk.domain, queue, run).steps()]
 
 
-async def test_all_that_is_ready_goes_and_is_counted(desk: Desk) -> None:
+async def test_ready_messages_are_purged_and_counted(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(2500))
     steps = await emptied(desk, queue)
@@ -38,8 +38,8 @@ async def test_all_that_is_ready_goes_and_is_counted(desk: Desk) -> None:
     assert await desk.domain.link.call("XLEN", queue.keys[0]) == 0
 
 
-async def test_what_is_leased_stays_with_who_has_it(desk: Desk) -> None:
-    """Also a part of an entry; it can be settled, and go back."""
+async def test_leased_messages_stay(desk: Desk) -> None:
+    """Also a part of an entry; they can be settled and returned."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     first, second = await desk.take(queue, 10), await desk.take(queue, 10)
@@ -52,8 +52,8 @@ async def test_what_is_leased_stays_with_who_has_it(desk: Desk) -> None:
     assert await desk.reconcile(queue) == CONSISTENT
 
 
-async def test_what_came_back_goes_too(desk: Desk) -> None:
-    """To its place, and to the end; nothing of what was noted of it is left."""
+async def test_returned_messages_are_purged(desk: Desk) -> None:
+    """Those at their place and those at the end, with their notes."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(64))
     taken = await desk.take(queue, 40)
@@ -67,7 +67,7 @@ async def test_what_came_back_goes_too(desk: Desk) -> None:
     assert await desk.reconcile(queue) == CONSISTENT
 
 
-async def test_what_is_put_in_after_it_began_stays(desk: Desk) -> None:
+async def test_messages_put_after_the_start_stay(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(1500))
     run = QueuePurge(desk.domain, queue, "r")
@@ -80,7 +80,7 @@ async def test_what_is_put_in_after_it_began_stays(desk: Desk) -> None:
     assert await desk.drain(queue) == [b"later"]
 
 
-async def test_what_is_put_in_after_the_count_stays(desk: Desk) -> None:
+async def test_messages_put_after_the_preview_stay(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     await desk.take(queue, 1)
@@ -92,8 +92,8 @@ async def test_what_is_put_in_after_the_count_stays(desk: Desk) -> None:
     assert await desk.drain(queue) == numbered(3, 3)
 
 
-async def test_of_an_empty_queue_nothing_is_counted_and_nothing_removed(desk: Desk) -> None:
-    """One that is new, and one that had messages."""
+async def test_purge_of_an_empty_queue_removes_nothing(desk: Desk) -> None:
+    """A new queue, and one that had messages."""
     queue = await desk.queue()
     for number in range(2):
         counted = await preview_purge(desk.domain, queue)
@@ -104,7 +104,7 @@ async def test_of_an_empty_queue_nothing_is_counted_and_nothing_removed(desk: De
         assert await desk.drain(queue) == [b"later"]
 
 
-async def test_a_place_that_is_to_come_means_what_is_there_now(desk: Desk) -> None:
+async def test_future_bound_means_the_present_messages(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(1500))
     run = QueuePurge(desk.domain, queue, "r", "9-99999999999999999999")
@@ -114,8 +114,8 @@ async def test_a_place_that_is_to_come_means_what_is_there_now(desk: Desk) -> No
     assert await desk.drain(queue) == [b"later"]
 
 
-async def test_a_run_that_was_forgotten_means_nothing_new(desk: Desk) -> None:
-    """As after an hour in which nobody went on with it, or in a store that has lost the last of its data."""
+async def test_forgotten_purge_does_not_include_later_messages(desk: Desk) -> None:
+    """After an hour without a call, or in a store that lost its latest data."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(1500))
     run = QueuePurge(desk.domain, queue, "r")
@@ -127,8 +127,8 @@ async def test_a_run_that_was_forgotten_means_nothing_new(desk: Desk) -> None:
     assert await desk.drain(queue) == [b"later"]
 
 
-async def test_numbers_that_are_given_out_again_are_of_later_messages(desk: Desk) -> None:
-    """A failover may lose entries that a run had seen; what gets their numbers, it never saw."""
+async def test_reused_numbers_are_later_messages(desk: Desk) -> None:
+    """A failover may lose entries that a purge had counted; messages that get their numbers stay."""
     queue = await desk.queue()
     await desk.put(queue, b"kept")
     call = desk.domain.link.call
@@ -152,7 +152,7 @@ async def _new_generation(desk: Desk) -> None:
     await desk.domain.link.call("SET", desk.domain.keys.epoch, newer)
 
 
-async def test_what_went_to_the_end_after_it_began_stays(desk: Desk) -> None:
+async def test_messages_moved_to_the_end_after_the_start_stay(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(10))
     taken = await desk.take(queue, 1)
@@ -163,7 +163,7 @@ async def test_what_went_to_the_end_after_it_began_stays(desk: Desk) -> None:
     assert await desk.drain(queue) == numbered(1)
 
 
-async def test_returned_ones_behind_the_bound_stay_where_they_are(desk: Desk) -> None:
+async def test_returned_messages_beyond_the_bound_stay(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     run = QueuePurge(desk.domain, queue, "r")
@@ -174,8 +174,8 @@ async def test_returned_ones_behind_the_bound_stay_where_they_are(desk: Desk) ->
     assert await desk.drain(queue) == numbered(3, 3)
 
 
-async def test_thinned_out_entries_go_too(desk: Desk) -> None:
-    """Old ones, mostly settled, stand beside the stream (docs/store.md)."""
+async def test_moved_entries_are_purged(desk: Desk) -> None:
+    """Old, mostly settled entries are kept outside of the stream (docs/store.md)."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(32))
     most, rest = await desk.take(queue, 31), await desk.take(queue, 1)
@@ -188,8 +188,8 @@ async def test_thinned_out_entries_go_too(desk: Desk) -> None:
     assert await desk.reconcile(queue) == CONSISTENT
 
 
-async def test_thinned_out_entries_go_too_where_older_ones_are_held(desk: Desk) -> None:
-    """The last entry of the stream is not the newest one then."""
+async def test_moved_entries_are_purged_while_older_ones_are_leased(desk: Desk) -> None:
+    """The last entry of the stream is not the newest one in this case."""
     queue = await desk.queue()
     await desk.put(queue, b"held")
     await desk.put(queue, *numbered(32))
@@ -206,14 +206,14 @@ async def test_thinned_out_entries_go_too_where_older_ones_are_held(desk: Desk) 
     assert await desk.reconcile(queue) == CONSISTENT
 
 
-async def test_large_ones_go_a_few_at_a_time(desk: Desk) -> None:
+async def test_large_messages_are_purged_in_small_batches(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *(b"x" * (3 << 20) for _ in range(4)))
     assert [step.messages for step in await emptied(desk, queue)] == [2, 4, 4]
 
 
-async def test_large_ones_that_came_back_go_a_few_at_a_time(desk: Desk) -> None:
-    """However small most of the others are: the mean says nothing of those that are first."""
+async def test_large_returned_messages_are_purged_in_small_batches(desk: Desk) -> None:
+    """The mean size says nothing about the first messages."""
     queue = await desk.queue()
     size = 1 << 20
     await desk.put(queue, *(b"x" * size for _ in range(10)))
@@ -226,7 +226,7 @@ async def test_large_ones_that_came_back_go_a_few_at_a_time(desk: Desk) -> None:
     assert await desk.reconcile(queue) == CONSISTENT
 
 
-async def test_what_is_over_its_time_dies_of_that(desk: Desk) -> None:
+async def test_expired_messages_become_dead_letters(desk: Desk) -> None:
     queue = await desk.queue(message_ttl="1ms")
     await desk.put(queue, *numbered(5))
     before = await desk.store.now_ms()
@@ -241,15 +241,15 @@ async def _is_later(desk: Desk, than_ms: int) -> bool:
     return await desk.store.now_ms() > than_ms
 
 
-async def test_whoever_waits_for_a_message_is_told(desk: Desk) -> None:
+async def test_tracked_message_is_reported_as_emptied(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
     await emptied(desk, queue)
-    assert await watch.look() == DeliveryResult(DeliveryStatus.EMPTIED)
+    assert await watch.poll() == DeliveryResult(DeliveryStatus.EMPTIED)
     assert await watched_fields(desk, queue) == (0, 0)
 
 
-async def test_dead_letters_and_a_pause_are_none_of_its_business(desk: Desk) -> None:
+async def test_purge_ignores_pause_and_dead_letters(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(2))
     await desk.bury(queue, records.encode(b"dead"), "refused")
@@ -260,7 +260,7 @@ async def test_dead_letters_and_a_pause_are_none_of_its_business(desk: Desk) -> 
     assert await desk.dead(queue).count() == 1
 
 
-async def test_a_deleted_queue_is_unknown(desk: Desk) -> None:
+async def test_purge_of_a_deleted_queue_raises_queue_unknown(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
@@ -269,8 +269,8 @@ async def test_a_deleted_queue_is_unknown(desk: Desk) -> None:
         await preview_purge(desk.domain, queue)
 
 
-async def test_of_lost_answers_the_count_is_right(server: Server) -> None:
-    """The first is lost in the same question, all of a second one, too: whoever asks again hears of everything."""
+async def test_count_is_right_after_lost_answers(server: Server) -> None:
+    """One answer is lost in the first purge, all of a second one."""
     async with Proxy(server.port) as proxy, Desk(proxy.url) as desk:
         queue = await desk.queue()
         await desk.put(queue, *numbered(2500))

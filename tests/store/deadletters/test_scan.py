@@ -1,5 +1,4 @@
-"""Looking through dead letters by filters, step by step: whatever is asked, and whatever goes or comes meanwhile, each
-that is meant is found once. Held against a plain list."""
+"""Scanning dead letters by filters in steps, with concurrent changes, compared with a plain list."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.store import DeadLetter, DeadLetters, Filter
-from services.store.deadletters.dead_letters import LOOK
+from services.store.deadletters.dead_letters import SCAN_LIMIT
 from services.store.model import records
 from services.store.redis.link import Link
 from tests.servers import Server
@@ -34,7 +33,7 @@ parts = st.sampled_from(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A filter, of times that are those of letters: `until`, `age` are indices, None = not asked for."""
+    """A filter with times of dead letters: `until` and `age` are indices, None = no condition."""
 
     reasons: tuple[str, ...]
     origin: str
@@ -73,7 +72,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 def meant(letters: list[DeadLetter], wanted: Filter, now_ms: int) -> list[str]:
-    """The plain model."""
+    """Return the expected matches by the plain model."""
     return [
         letter.id
         for letter in letters
@@ -88,7 +87,7 @@ def meant(letters: list[DeadLetter], wanted: Filter, now_ms: int) -> list[str]:
 async def looked_through(
     letters: DeadLetters, wanted: Filter, now_ms: int, asked: Asked, between: list[list[str]]
 ) -> list[DeadLetter]:
-    """By steps; before the second one the first ids of `between` are purged, and so on."""
+    """Scan in steps; before the second one the first ids of `between` are purged, and so on."""
     found: list[DeadLetter] = []
     after, is_last = "", False
     while not is_last:
@@ -108,7 +107,7 @@ async def looked_through(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(buried, max_size=40), st.lists(asked, min_size=1, max_size=4), st.data())
-def test_each_that_is_meant_is_found_once(
+def test_each_match_is_found_once(
     server: Server,
     loop: asyncio.AbstractEventLoop,
     dead: list[Buried],
@@ -148,12 +147,10 @@ async def _while_some_go(
     assert set(expected) - gone <= set(found) <= set(expected)
 
 
-async def test_a_step_is_bounded_also_where_it_finds_nothing(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It says how far it looked; and what it looked through does not come over the wire."""
+async def test_step_without_matches_is_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It returns how far it scanned, and non-matching dead letters are not sent."""
     queue = await desk.queue()
-    number = 2 * LOOK + 1
+    number = 2 * SCAN_LIMIT + 1
     await desk.put(queue, *(b"%d" % each for each in range(number)))
     await desk.reject(await desk.take(queue, number))
     answers: list[int] = []
@@ -182,8 +179,8 @@ async def test_a_step_is_bounded_also_where_it_finds_nothing(
     assert newest.id == after
 
 
-async def test_who_knows_no_filters_is_answered_as_before(desk: Desk) -> None:
-    """While a release is rolled out, programs of the last one ask functions of this one."""
+async def test_callers_without_filters_get_the_older_reply(desk: Desk) -> None:
+    """During a rollout, older programs call the functions of this version."""
     queue = await desk.queue()
     await desk.bury(queue, records.encode(b"body"), "refused")
     more, identifier, size, fields = await desk.domain.link.function(
@@ -194,8 +191,8 @@ async def test_who_knows_no_filters_is_answered_as_before(desk: Desk) -> None:
     assert fields[2 * fields[::2].index(b"body") + 1] == b"bo"
 
 
-async def test_nothing_is_behind_the_last_id_that_can_be(desk: Desk) -> None:
-    """It stands in a cursor that somebody made up; Redis refuses to go on from it."""
+async def test_nothing_follows_the_highest_id(desk: Desk) -> None:
+    """It may be in a forged cursor, and Redis refuses it as an exclusive bound."""
     queue = await desk.queue()
     await desk.put(queue, b"x")
     await desk.reject(await desk.take(queue, 1))
@@ -205,7 +202,7 @@ async def test_nothing_is_behind_the_last_id_that_can_be(desk: Desk) -> None:
     assert (await desk.dead(queue).scan(f"0-{most}", Filter(), 0)).letters
 
 
-async def test_a_search_that_takes_its_time_ends_between_two(desk: Desk) -> None:
+async def test_slow_search_ends_between_two_bodies(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a1", b"b", b"c1")
     await desk.reject(await desk.take(queue, 3))

@@ -1,4 +1,4 @@
-"""The ack level of a queue whose document names none: the table in docs/guarantees.md, "Ack levels"."""
+"""The ack level of documents without one: the table in docs/guarantees.md, "Ack levels"."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def promises(mode: str, replicas: int, settings: dict[str, str]) -> Promises:
         ("cluster", 3, SYNCS, "replicated:1"),
     ],
 )
-def test_unset_level_is_the_strictest_that_the_store_can_keep(
+def test_unset_level_is_the_strictest_that_the_store_guarantees(
     mode: str, replicas: int, settings: dict[str, str], level: str
 ) -> None:
     there = promises(mode, replicas, settings)
@@ -64,7 +64,7 @@ def test_unset_level_is_raised_and_never_weakened(
         ("single", LAZY, "memory"),
     ],
 )
-def test_explicit_level_that_cannot_be_kept_is_refused(
+def test_explicit_level_that_cannot_be_guaranteed_is_refused(
     mode: str, settings: dict[str, str], advice: str
 ) -> None:
     there = promises(mode, 1, settings)
@@ -72,13 +72,13 @@ def test_explicit_level_that_cannot_be_kept_is_refused(
         there.check(there.settled(QueueSpec(ack_level="fsync"), "replicated:1").ack_level)
 
 
-def test_advice_names_a_level_that_the_store_keeps() -> None:
+def test_advice_names_a_level_that_the_store_guarantees() -> None:
     with pytest.raises(AckLevelRefused, match=r"or use replicated:1$"):
         promises("sentinel", 1, SYNCS).check("replicated:2")
 
 
 async def test_document_without_level_becomes_replicated_under_sentinel(whole_replicated: Replicated) -> None:
-    """Also one that an older version stored, which meant fsync by leaving it out."""
+    """Includes documents of older versions, for which no level meant fsync."""
     async with Desk(whole_replicated.url) as desk:
         queue, _ = await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
         assert (
@@ -105,7 +105,7 @@ def test_store_that_never_had_a_replica_keeps_memory(mode: str) -> None:
 
 
 async def test_only_new_queues_are_refused_while_replicas_are_away(whole_replicated: Replicated) -> None:
-    """A queue made in a failover would lose what it acknowledged in the next one; others can be changed."""
+    """A queue created in a failover could lose acknowledged messages in the next; existing ones can be changed."""
     async with Desk(whole_replicated.url) as desk:
         before, store = await desk.queue("before"), desk.store
         with whole_replicated.without_replicas():
