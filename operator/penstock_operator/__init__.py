@@ -1,5 +1,5 @@
-"""Kubernetes: the resources Queue and Peer, written from the models that `penstock up` checks queues.yaml with.
+"""The Kubernetes operator: reconciles Queue, Peer and Redrive resources with the store.
 
-Of the product it knows the store, no edge, and of the kit what every process has. The folder around it, `operator/`, is
-no package: it would be taken for the standard library's `operator`.
+It may import the store and the parts of the kit that every process uses, but no edge. Its folder `operator/` is not a
+package, since that would shadow the standard library's `operator`.
 """

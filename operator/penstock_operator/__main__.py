@@ -1,4 +1,4 @@
-"""`python -m penstock_operator`: the operator. `python -m penstock_operator uninstall`: before its chart goes."""
+"""Run the operator; with `uninstall`, prepare the removal of its Helm release."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ EXIT_UNUSABLE = 2
 
 
 def main(words: list[str]) -> int:
-    if "uninstall" not in words:  # that goes on, and ends by itself: what it leaves undone would hang
+    """Run the operator and return the exit status."""
+    if "uninstall" not in words:  # `uninstall` ignores signals: resources that it leaves behind would hang
         exit_on_signals(0, stop_signals())
     prepare_streams()
     return _run(words)
 
 
 def _run(words: list[str]) -> int:
-    """Its imports take most of a second, on a machine that is busy several."""
+    """Import and run the rest; the imports take up to several seconds on a busy machine."""
     with paused_gc():
         import asyncio
 
@@ -36,12 +37,12 @@ def _run(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="penstock_operator", description=__doc__)
     commands = parser.add_subparsers(dest="command")
     uninstall.add_arguments(commands.add_parser("uninstall", help=uninstall.__doc__))
-    told = parser.parse_args(words)
+    arguments = parser.parse_args(words)
     try:
         settings = load()
         logs.configure(LogSettings(level=settings.log_level, format=settings.log_format))
-        work = uninstall.run(told) if told.command == "uninstall" else run(settings)
-        # not uvloop: after a handshake that fails, it takes a new connection for one that aiohttp has closed
+        work = uninstall.run(arguments) if arguments.command == "uninstall" else run(settings)
+        # not uvloop: after a failed handshake it mistakes a new connection for one that aiohttp has closed
         asyncio.run(work)
     except ApiError as error:
         print(f"penstock: the API server refused: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Whether the cluster knows Queue, Peer and Redrive. kopf never watches what was not there when it began."""
+"""Wait for the CRDs of Queue, Peer and Redrive: kopf only watches kinds that exist when it starts."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import logging
 
 from penstock_operator.cluster.api import REMEDY, Api, ApiError
 from penstock_operator.documents.crds import GROUP, VERSION
-from penstock_operator.releasing import OURS
+from penstock_operator.finalizer_release import KINDS
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 1.0
+POLL_S = 1.0
 
 
 class Definitions:
-    """`trouble` says why nothing is watched yet; None once all kinds are served."""
+    """The state of the CRDs. `trouble` says why nothing is watched yet; None once all kinds are served."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self.trouble: str | None = "the API server has not been asked yet what it knows"
+        self.trouble: str | None = "the CRDs have not been checked yet"
 
     async def wait(self) -> None:
-        """Returns when all of them are served. Raises ApiError when the API server does not know us any more."""
+        """Return when all kinds are served. Raises ApiError after a 401."""
         while True:
             trouble = await self.missing()
             if trouble is not None and trouble != self.trouble:
@@ -30,18 +30,22 @@ class Definitions:
             self.trouble = trouble
             if trouble is None:
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def missing(self) -> str | None:
-        """What is, in words, and what to do: by discovery, which everybody may ask whom the API server knows."""
+        """Return which kinds are missing and what to do, or None. Uses discovery, which needs no rights."""
         try:
             found = await self._api.call("GET", f"/apis/{GROUP}/{VERSION}")
         except ApiError as error:
             if error.status == 401:
                 raise
             if error.status != 404:
-                return f"what the API server knows cannot be asked: {error}"
+                return f"the CRDs cannot be checked: {error}"
             found = {}
         served = {each["name"] for each in found.get("resources") or ()}
-        missing = [kind.value for kind in OURS if kind.value not in served]
-        return f"nobody has defined {', '.join(missing)} of {GROUP}/{VERSION}: {REMEDY}" if missing else None
+        missing = [kind.value for kind in KINDS if kind.value not in served]
+        return (
+            f"the CRDs of {', '.join(missing)} in {GROUP}/{VERSION} are missing: {REMEDY}"
+            if missing
+            else None
+        )

@@ -1,7 +1,7 @@
-"""What kopf calls, and how it logs in: the only module that knows it.
+"""Handlers for kopf and its login; no other module uses kopf.
 
-kopf watches, goes on after cuts, and keeps resources with a finalizer until their end was seen to. Handlers only pass
-on what they hear: `control` does the work, as it also has to when nothing was heard.
+kopf watches, reconnects, and manages the finalizer. The handlers only forward events: `control` does the work, which
+must not depend on events.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from penstock_operator.cluster.resources import Kind, Resource
 from penstock_operator.control import Control
 from penstock_operator.documents.crds import GROUP, VERSION
 from penstock_operator.documents.declared import FINALIZER, is_removed_with_its_resource
+from penstock_operator.finalizer_release import KINDS
 from penstock_operator.peers.discovery import DISCOVER
-from penstock_operator.releasing import OURS
 from services.kit.startup_sigterm import stop_signals
 from services.outside.document import BadDocument, read_yaml
 from services.store import StoreError
 
 log = logging.getLogger(__name__)
 
-LOGIN_AGAIN_S = 1.0  # a minute, if kopf had its way
-DELETE_AGAIN_S = 1.0  # twice as long each time
+LOGIN_AGAIN_S = 1.0  # kopf's default is a minute
+DELETE_AGAIN_S = 1.0  # doubles with each attempt
 LONGEST_PAUSE_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
-BACKOFFS_S = (1.0, 1.0, 2.0, 3.0, 5.0)  # of a request that was refused, and then
-LONGEST_BACKOFF_S = 10.0  # for as long as it takes
+BACKOFFS_S = (1.0, 1.0, 2.0, 3.0, 5.0)  # between attempts at a failed request; afterwards
+LONGEST_BACKOFF_S = 10.0  # without limit
 RETRY = re.compile(r"Request attempt #(\d+)\S* failed; will retry")
-TOLD = 10  # attempts at a request of which each is logged, and then one in so many
+LOGGED = 10  # log so many failed attempts at a request, then one in as many
 
 
 class WatchesEnded(Exception):
-    """kopf has ended by itself: nothing is heard of any more."""
+    """kopf has stopped watching by itself."""
 
 
 class Backoffs:
-    """Without an end: kopf gives up a watch, and then everything, when its own eight are over."""
+    """An endless series of pauses: with kopf's own eight it would give up the watch and exit."""
 
     def __iter__(self) -> Iterator[float]:
         yield from BACKOFFS_S
@@ -58,34 +58,37 @@ class Backoffs:
 
 
 class DigestStorage(AnnotationsDiffBaseStorage):
-    """What kopf remembers to see a change. The document may be bigger than the 256 KiB of all annotations together."""
+    """Stores a digest of the spec in kopf's annotation: whole documents may exceed the limit of 256 KiB."""
 
     def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> kopf.BodyEssence:
-        """Of the spec alone: nobody asks for changes of anything else."""
+        """Return a digest of the spec, the only part whose changes are handled."""
         spec = json.dumps(dict(body.get("spec") or {}), sort_keys=True)
         return kopf.BodyEssence(spec={"sha256": hashlib.sha256(spec.encode()).hexdigest()})
 
 
 class Connection(kopf.ConnectionInfo):
-    """A connection to the API server whose file of authorities may hold an intermediate one alone."""
+    """A connection to the API server that also trusts a CA file with only an intermediate certificate."""
 
     def as_ssl_context(self) -> ssl.SSLContext:
+        """Return kopf's context with partial chains allowed."""
         context = super().as_ssl_context()
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         return context
 
 
 def connection() -> Connection:
-    """As a pod's service account, or as the current context of the kubeconfig. Raises kopf.LoginError."""
+    """Log in as the pod's service account, or with the kubeconfig's current context. Raises kopf.LoginError."""
     settings = kopf.OperatorSettings()
     found = kopf.login_with_service_account(settings=settings, logger=log)
     if found is not None:
         return _connection(found)
     if not (paths := _kubeconfigs()):
-        raise kopf.LoginError("neither a service account nor a kubeconfig tells where the API server is")
+        raise kopf.LoginError(
+            "there is neither a service account nor a kubeconfig: set KUBECONFIG, or run in a pod"
+        )
     try:
         for path in paths:
-            read_yaml(Path(path).read_bytes())  # kopf tells no place in a bad one
+            read_yaml(Path(path).read_bytes())  # kopf's errors do not say where the file is wrong
         found = kopf.login_with_kubeconfig(settings=settings, logger=log)
         if found is None or not isinstance(found.server, str):
             raise kopf.LoginError("its cluster has no server")
@@ -93,10 +96,10 @@ def connection() -> Connection:
         usable.as_http_headers(), usable.as_ssl_context()
     except BadDocument as error:
         raise kopf.LoginError(f"kubeconfig {path}: {error}") from None
-    except (KeyError, AttributeError, TypeError) as error:  # kopf takes for granted what may not be there
+    except (KeyError, AttributeError, TypeError) as error:  # kopf does not check for missing fields
         text = f"the current context, its cluster or its user is missing or wrong: {error}"
         raise kopf.LoginError(f"kubeconfig {os.pathsep.join(paths)}: {text}") from None
-    except (kopf.LoginError, OSError, ValueError) as error:  # ValueError: data that is no base64
+    except (kopf.LoginError, OSError, ValueError) as error:  # ValueError: invalid base64
         raise kopf.LoginError(f"kubeconfig {os.pathsep.join(paths)}: {error}") from None
     return usable
 
@@ -106,14 +109,14 @@ def _connection(found: kopf.ConnectionInfo) -> Connection:
 
 
 def _kubeconfigs() -> list[str]:
-    """Return the files that kopf reads, of which the first that names something counts."""
+    """Return the kubeconfig files that kopf reads, in order of precedence."""
     named = [path.strip() for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path.strip()]
-    usual = os.path.expanduser("~/.kube/config")
-    return [os.path.expanduser(path) for path in named] or ([usual] if os.path.exists(usual) else [])
+    default = os.path.expanduser("~/.kube/config")
+    return [os.path.expanduser(path) for path in named] or ([default] if os.path.exists(default) else [])
 
 
 def log_in() -> Access:
-    """Raises ApiError."""
+    """Return the API server's address and credentials. Raises ApiError."""
     try:
         found = connection()
         return Access(found.server, found.as_http_headers(), found.as_ssl_context())
@@ -121,33 +124,36 @@ def log_in() -> Access:
         raise ApiError(401, str(error)) from error
 
 
-def tame_logs() -> None:
-    """kopf says of each resource what was done: nobody reads that of thousands. Its records carry whole objects."""
+def quiet_kopf_logs() -> None:
+    """Suppress kopf's log messages for each resource, and drop the objects from its log records."""
 
     def bare(record: logging.LogRecord) -> bool:
         for name in ("settings", "k8s_skip"):
             vars(record).pop(name, None)
-        return "failed temporarily" not in record.getMessage()  # the store is away: the log says so once
+        return (
+            "failed temporarily" not in record.getMessage()
+        )  # the store is unavailable, which is logged once elsewhere
 
     objects = logging.getLogger("kopf.objects")
     objects.setLevel(logging.WARNING)
     objects.addFilter(bare)
     for name in ("kopf.objects", "kopf._cogs.clients.watching"):
-        logging.getLogger(name).addFilter(_is_worth_telling)
+        logging.getLogger(name).addFilter(_is_worth_logging)
 
 
-def _is_worth_telling(record: logging.LogRecord) -> bool:
-    """A namespace without rights is asked for as long as it has none; the pass over everything says why."""
+def _is_worth_logging(record: logging.LogRecord) -> bool:
+    """Return whether to log a record: retries in a namespace without rights go on, and the sweep logs the cause."""
     found = RETRY.match(record.getMessage())
-    return found is None or int(found[1]) <= TOLD or int(found[1]) % TOLD == 0
+    return found is None or int(found[1]) <= LOGGED or int(found[1]) % LOGGED == 0
 
 
 def operator_settings() -> kopf.OperatorSettings:
+    """Return the settings for kopf."""
     settings = kopf.OperatorSettings()
     settings.persistence.finalizer = FINALIZER
     settings.persistence.progress_storage = AnnotationsProgressStorage(prefix=GROUP)
     settings.persistence.diffbase_storage = DigestStorage(prefix=GROUP, key="last-handled")
-    settings.posting.enabled = False  # `events` says what is worth saying
+    settings.posting.enabled = False  # the operator writes its own events
     settings.peering.standalone = True
     settings.networking.request_timeout = REQUEST_TIMEOUT_S
     settings.networking.error_backoffs = Backoffs()
@@ -156,12 +162,13 @@ def operator_settings() -> kopf.OperatorSettings:
 
 
 def registry_of(control: Control) -> kopf.OperatorRegistry:
+    """Return the registry with all handlers."""
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry, backoff=LOGIN_AGAIN_S)(lambda **_: connection())
-    for kind in OURS:
+    for kind in KINDS:
         _watch(control, kind, registry)
     kopf.on.event("discovery.k8s.io", "v1", Kind.SLICE.value, registry=registry)(_follow(control, Kind.SLICE))
-    _see_off(control, registry)
+    _handle_deletion(control, registry)
     return registry
 
 
@@ -169,18 +176,17 @@ def _watch(control: Control, kind: Kind, registry: kopf.OperatorRegistry) -> Non
     where = (GROUP, VERSION, kind.value)
 
     async def changed(body: kopf.Body, **_: Any) -> None:
-        control.heard(Resource.read(kind, body))
+        control.on_change(Resource.read(kind, body))
 
     async def happened(event: kopf.RawEvent, **_: Any) -> None:
         resource = Resource.read(kind, event["object"])
         if event["type"] == "DELETED":
-            control.gone(resource)
+            control.on_delete(resource)
         elif control.mirror.has(resource):
-            control.seen(resource)
+            control.on_event(resource)
         else:
-            control.heard(
-                resource
-            )  # also a copy with the annotations of another: that is no creation to kopf
+            # a copy with kopf's annotations of another resource is not a creation to kopf
+            control.on_change(resource)
 
     kopf.on.create(*where, registry=registry, id="declared")(changed)
     kopf.on.update(*where, registry=registry, field="spec", id="changed")(changed)
@@ -189,16 +195,16 @@ def _watch(control: Control, kind: Kind, registry: kopf.OperatorRegistry) -> Non
 
 
 def _follow(control: Control, kind: Kind) -> Any:
-    """Slices are nobody's documents: whatever happens to one is news."""
+    """Return a handler for events of EndpointSlices, which kopf's change handlers do not cover."""
 
     async def happened(event: kopf.RawEvent, **_: Any) -> None:
         resource = Resource.read(kind, event["object"])
-        control.gone(resource) if event["type"] == "DELETED" else control.heard(resource)
+        control.on_delete(resource) if event["type"] == "DELETED" else control.on_change(resource)
 
     return happened
 
 
-def _see_off(control: Control, registry: kopf.OperatorRegistry) -> None:
+def _handle_deletion(control: Control, registry: kopf.OperatorRegistry) -> None:
     def is_ours_to_remove(spec: kopf.Spec, **_: Any) -> bool:
         return is_removed_with_its_resource(dict(spec))
 
@@ -215,11 +221,11 @@ def _see_off(control: Control, registry: kopf.OperatorRegistry) -> None:
 
 
 async def watch(control: Control, namespaces: Collection[str], stop: asyncio.Event) -> None:
-    """Until it is cancelled. namespaces: () = all. Raises WatchesEnded.
+    """Watch until cancelled. namespaces: () = all. Raises WatchesEnded.
 
-    kopf has a flag to end it by, too; but then it waits five seconds for all tasks of the loop, ours among them.
+    kopf's stop flag is not used: it would wait five seconds for all tasks of the loop.
     """
-    tame_logs()
+    quiet_kopf_logs()
     settings = operator_settings()
     settings.scanning.disabled = bool(namespaces)
     others = asyncio.all_tasks()
@@ -230,7 +236,7 @@ async def watch(control: Control, namespaces: Collection[str], stop: asyncio.Eve
         clusterwide=not namespaces,
         namespaces=namespaces,
     )
-    stop_by_signals(stop)  # kopf has put handlers of its own there, and does not say why it ends
+    stop_by_signals(stop)  # replaces kopf's own handlers
     try:
         await kopf.run_tasks(tasks, ignored=others)
     except Exception as error:
@@ -240,6 +246,7 @@ async def watch(control: Control, namespaces: Collection[str], stop: asyncio.Eve
 
 
 def stop_by_signals(stop: asyncio.Event) -> None:
+    """Set `stop` on SIGTERM and the other ending signals."""
     loop = asyncio.get_running_loop()
     for number in stop_signals():
         loop.add_signal_handler(number, stop.set)

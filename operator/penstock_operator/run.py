@@ -1,4 +1,4 @@
-"""The operator's process, from its start to its end."""
+"""Run the operator process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from penstock_operator.cluster.api import Api, ApiError
 from penstock_operator.control import Control
 from penstock_operator.definitions import Definitions
+from penstock_operator.finalizer_release import leave
 from penstock_operator.handlers import WatchesEnded, log_in, stop_by_signals, watch
 from penstock_operator.metrics.metrics import Metrics
-from penstock_operator.releasing import leave
 from penstock_operator.settings import OperatorSettings, store_url, tracing_settings
 from penstock_operator.sweep import Sweep
 from services.kit.config import HealthSettings
@@ -32,14 +32,14 @@ REVIEWS = f"/apis/{REVIEW_VERSION}/selfsubjectreviews"
 
 
 async def run(settings: OperatorSettings) -> None:
-    """Until SIGTERM or SIGINT. Raises SettingsError, ApiError, WatchesEnded."""
+    """Run until SIGTERM or SIGINT. Raises SettingsError, ApiError, WatchesEnded."""
     metrics = Metrics(settings.max_queues if settings.queue_metrics else 0)
     stop = asyncio.Event()
     stop_by_signals(stop)
     async with contextlib.AsyncExitStack() as cleanup:
         api = Api(log_in)
         cleanup.push_async_callback(api.close)
-        recorder = tracing(tracing_settings(), "operator")  # of what Redrives bring back
+        recorder = tracing(tracing_settings(), "operator")  # traces of redriven messages
         if recorder is not None:
             recorder.start()
             cleanup.push_async_callback(recorder.close)
@@ -59,10 +59,10 @@ async def run(settings: OperatorSettings) -> None:
         stopped.cancel()
         await _end(tasks, others)
         results = await asyncio.gather(*tasks, return_exceptions=True)
-        if (error := await refused(api)) is not None:  # kopf then ends with a fault of its own, or without
+        if (error := await refused(api)) is not None:  # kopf then ends with an unrelated error, or none
             raise error
         ended = next((each for each in results if isinstance(each, Exception)), None)
-        if ended is None and not stop.is_set():  # what kopf ends it may cancel others by
+        if ended is None and not stop.is_set():  # kopf's end may cancel other tasks
             ended = WatchesEnded("the watches ended")
         if isinstance(ended, WatchesEnded) and (missing := await definitions.missing()):
             raise WatchesEnded(f"the watches ended: {missing}") from ended
@@ -74,7 +74,7 @@ async def run(settings: OperatorSettings) -> None:
 async def _watch(
     control: Control, settings: OperatorSettings, definitions: Definitions, stop: asyncio.Event
 ) -> None:
-    """Once there is something to be watched. A definition that goes later ends kopf, and so the process."""
+    """Wait for the CRDs, then watch. Deleting a CRD later ends kopf and thus the process."""
     waiting, stopped = asyncio.create_task(definitions.wait()), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -87,22 +87,22 @@ async def _watch(
 
 
 async def _end(tasks: Collection[asyncio.Task[None]], others: Collection[asyncio.Task[Any]]) -> None:
-    """Again and again: whoever is ending already may have others begin to end with one cancellation.
+    """Cancel the tasks, and after each CANCEL_S everything that is still running.
 
-    A group that is ending passes no second one on, so from then on whatever was begun since is told itself. others:
-    were there before.
+    A task group that is ending does not pass on a second cancellation, so that the tasks in it are cancelled directly.
+    others: tasks from before, which are left alone.
     """
-    wanted: set[asyncio.Task[Any]] = set(tasks)
+    pending: set[asyncio.Task[Any]] = set(tasks)
     left = set(tasks)
     while left:
-        for task in wanted:
+        for task in pending:
             task.cancel()
         _, left = await asyncio.wait(left, timeout=CANCEL_S)
-        wanted = asyncio.all_tasks().difference(others)
+        pending = asyncio.all_tasks().difference(others)
 
 
 async def refused(api: Api) -> ApiError | None:
-    """Why the API server does not know us any more: then kopf has ended by itself, and that is a failure."""
+    """Return the error if the API server no longer accepts the credentials, which ends kopf."""
     try:
         await api.call("POST", REVIEWS, {"apiVersion": REVIEW_VERSION, "kind": "SelfSubjectReview"})
     except ApiError as error:
@@ -111,7 +111,7 @@ async def refused(api: Api) -> ApiError | None:
 
 
 async def _work(control: Control, sweep: Sweep) -> None:
-    """Nothing is looked at before everything is known."""
+    """List all resources, then reconcile."""
     await sweep.first()
     async with asyncio.TaskGroup() as group:
         group.create_task(control.run())

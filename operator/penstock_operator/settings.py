@@ -1,4 +1,4 @@
-"""What the operator is told: by the environment, as a pod is."""
+"""The operator's settings, read from the environment."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ from services.store.redis import StoreUrl, check_files
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 NAMESPACE = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 ALL_NAMESPACES = "*"
-STORE_NAMES = ("PENSTOCK_STORE__URL", "REDIS_URL")  # the first that is there
+STORE_NAMES = ("PENSTOCK_STORE__URL", "REDIS_URL")  # in order of precedence
 DEFAULT_STORE = "redis://127.0.0.1:6379/0"
 
 
 class SettingsError(Exception):
-    """Each line says what is wrong, and what to write."""
+    """Invalid settings, one line each."""
 
 
 class OperatorSettings(BaseSettings):
-    """PENSTOCK_OPERATOR_<NAME> of the environment; docs/kubernetes.md lists them."""
+    """The environment variables PENSTOCK_OPERATOR_<NAME>, listed in docs/kubernetes.md."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="PENSTOCK_OPERATOR_")
 
     namespaces: str = Field(
-        "", description="whose resources are seen to, with commas between; * = all; '' = the pod's own"
+        "", description="namespaces to watch, separated by commas; *: all; '': the pod's own"
     )
     discover_namespaces: str = Field(
         "",
-        description="where other releases are whose edges become peers, with commas between; no resources are seen to",
+        description="namespaces of other releases whose edges become peers, separated by commas; not watched otherwise",
     )
-    store: str = Field("penstock", description="label penstock.dev/store of the edges of our own store")
-    rqprc_configmap: str = Field("", description="the ConfigMap that is given .rqprc; '' = none")
+    store: str = Field("penstock", description="label penstock.dev/store of the edges of this store")
+    rqprc_configmap: str = Field("", description="ConfigMap to write .rqprc to; '': none")
     dataset_configmap: str = Field(
-        "", description="the ConfigMap that keeps which data the store held; '' = none: a restart forgets it"
+        "", description="ConfigMap that records the store's data set; '': none, a restart forgets it"
     )
     health_host: str = Field(
         "127.0.0.1", description="address of /metrics, /healthz and /readyz; 0.0.0.0: all"
     )
-    health_port: int = Field(9161, ge=0, le=65535, description="0: any free one, named in the log")
+    health_port: int = Field(
+        9161, ge=0, le=65535, description="port of these pages; 0: any free port, which is logged"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", description="and whatever is worse"
+        "INFO", description="lowest level that is logged"
     )
-    log_format: Literal["json", "text"] = Field("json", description="for programs, or for people")
-    sweep_s: float = Field(60.0, ge=1, le=86400, description="between two passes over everything")
+    log_format: Literal["json", "text"] = Field("json", description="format of log records")
+    sweep_s: float = Field(60.0, ge=1, le=86400, description="interval between sweeps over all resources")
     delete_timeout_s: float = Field(
-        120.0, ge=1, le=86400, description="how long a resource that goes waits for a store that is away"
+        120.0, ge=1, le=86400, description="how long the deletion of a Queue waits for an unavailable store"
     )
-    queue_metrics: bool = Field(
-        False, description="metrics tell by name how queues stand, not only all of them together"
-    )
+    queue_metrics: bool = Field(False, description="export queue metrics by name instead of only sums")
     max_queues: int = Field(
-        200, ge=1, le=10_000, description="of so many by name, the rest is summed up as _other"
+        200, ge=1, le=10_000, description="queues with metrics by name; the rest is summed as _other"
     )
     accept_loss: bool = Field(
-        False, description="a domain that came back empty alone, without the registry, begins anew"
+        False, description="set up a domain again that came back empty while the registry did not"
     )
 
     @field_validator("namespaces")
@@ -71,7 +71,7 @@ class OperatorSettings(BaseSettings):
     def _are_all_or_some(cls, text: str) -> str:
         names = _split(text)
         if ALL_NAMESPACES in names and len(names) > 1:
-            raise ValueError("write * for all namespaces, or name them: not both")
+            raise ValueError("use either * for all namespaces, or names")
         _check_names([name for name in names if name != ALL_NAMESPACES], ", or *")
         return ",".join(names)
 
@@ -83,27 +83,27 @@ class OperatorSettings(BaseSettings):
 
     @property
     def own_namespace(self) -> str:
-        """Where the operator itself is."""
-        told = os.environ.get("POD_NAMESPACE")
-        if told:
-            return told
+        """Return the operator's own namespace."""
+        given = os.environ.get("POD_NAMESPACE")
+        if given:
+            return given
         return NAMESPACE_FILE.read_text("utf-8").strip() if NAMESPACE_FILE.exists() else "default"
 
     @property
     def release(self) -> str:
-        """Namespace and name."""
+        """Return namespace/name of the release."""
         return f"{self.own_namespace}/{self.store}"
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """Namespaces; () = all."""
+        """Return the watched namespaces; () = all."""
         if self.namespaces == ALL_NAMESPACES:
             return ()
         return tuple(self.namespaces.split(",")) if self.namespaces else (self.own_namespace,)
 
     @property
     def discovered(self) -> tuple[str, ...]:
-        """Return the namespaces in which only EndpointSlices are read, beside those that are watched."""
+        """Return the namespaces that are not watched but whose EndpointSlices are listed."""
         watched = self.watched
         return tuple(name for name in _split(self.discover_namespaces) if watched and name not in watched)
 
@@ -113,15 +113,15 @@ def _split(text: str) -> list[str]:
 
 
 def _check_names(names: Iterable[str], otherwise: str = "") -> None:
-    """Raise ValueError for what cannot be the name of a namespace."""
+    """Raise ValueError for an invalid namespace name."""
     if bad := [name for name in names if not NAMESPACE.fullmatch(name)]:
         raise ValueError(
-            f"{bad[0]!r} is no name of a namespace: write them in full, with commas between{otherwise}"
+            f"{bad[0]!r} is not the name of a namespace: write full names, separated by commas{otherwise}"
         )
 
 
 class Environment(BaseSettings):
-    """What the operator is told as all processes are: PENSTOCK_<SECTION>__<NAME>. It reads no file."""
+    """Settings shared with other processes: PENSTOCK_<SECTION>__<NAME> of the environment; no file is read."""
 
     model_config = SettingsConfigDict(
         frozen=True, extra="ignore", env_prefix="PENSTOCK_", env_nested_delimiter="__"
@@ -131,7 +131,7 @@ class Environment(BaseSettings):
 
 
 def load() -> OperatorSettings:
-    """Raises SettingsError."""
+    """Read the settings. Raises SettingsError."""
     try:
         return OperatorSettings()
     except ValidationError as error:
@@ -140,7 +140,7 @@ def load() -> OperatorSettings:
 
 
 def tracing_settings() -> TracingSettings:
-    """Raises SettingsError."""
+    """Read the settings for tracing. Raises SettingsError."""
     try:
         return Environment().tracing
     except ValidationError as error:
@@ -148,16 +148,17 @@ def tracing_settings() -> TracingSettings:
             f"PENSTOCK_{'__'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors()
         )
         raise SettingsError("\n".join(lines)) from None
-    except pydantic_settings.SettingsError as error:  # such as headers that are no JSON
+    except pydantic_settings.SettingsError as error:  # such as headers that are not JSON
         raise SettingsError(f"environment: {error}") from None
 
 
-def is_store_told() -> bool:
+def is_store_configured() -> bool:
+    """Return whether the environment names a store."""
     return any(os.environ.get(name) for name in STORE_NAMES)
 
 
 def store_url() -> str:
-    """As the edges are told it. Raises SettingsError."""
+    """Return the store's URL from the environment. Raises SettingsError."""
     name = next(filter(os.environ.get, STORE_NAMES), None)
     url = os.environ[name] if name else DEFAULT_STORE
     try:

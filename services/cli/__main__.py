@@ -1,4 +1,4 @@
-"""`penstock`, and `python -m services.cli`: what has to be there before anything else is imported."""
+"""Entry point of `penstock` and `python -m services.cli`: handle SIGTERM before the slow imports."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import sys
 from services.kit.startup import paused_gc, prepare_streams
 from services.kit.startup_sigterm import exit_on_signals, stop_signals
 
-SERVING = ("serve", "up", "sysv", "console")  # to end is what they are asked for, and no failure
-TERMINATED = 143  # as in `exits`, which brings the store along
+SERVING = ("serve", "up", "sysv", "console")  # SIGTERM is their regular end, so they exit with 0
+TERMINATED = 143  # Exit.TERMINATED; `exits` imports the store
 
 
 def main() -> None:
-    """The entry point: ends the process with one of `Exit`."""
+    """Run the command and end the process with one of `Exit`."""
     is_service = bool(sys.argv[1:2]) and sys.argv[1] in SERVING
-    if not is_service:
-        exit_on_signals(TERMINATED)
-    else:
+    if is_service:
         exit_on_signals(0, stop_signals())
+    else:
+        exit_on_signals(TERMINATED)
     prepare_streams(is_service=is_service)
     with paused_gc():
         from services.cli.main import main as commands

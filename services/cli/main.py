@@ -1,4 +1,4 @@
-"""`penstock`: the commands, and what becomes of everything that can go wrong in them."""
+"""`penstock`: the commands, and how their errors become a line and an exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.cli.terminal.exits import Exit
 from services.cli.terminal.failures import DEBUG, complain, failure_for, finish_output
 from services.kit.startup import paused_gc
 
-# A command is the attribute of its own name. Only the one that runs is imported, so that it starts sooner.
+# Each module has the command as the attribute of that name. Only the one that runs is imported, to start faster.
 MODULES = {
     "up": "services.cli.commands.up",
     "serve": "services.cli.commands.serve",
@@ -37,12 +37,14 @@ MODULES = {
 
 
 class Commands(click.Group):
-    """The commands, in the order in which one meets them."""
+    """The commands, in the order of the help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in order."""
         return list(MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command's module and return the command, or None if there is none of this name."""
         if cmd_name not in MODULES:
             return None
         with paused_gc():
@@ -61,15 +63,16 @@ def penstock() -> None:
 
 
 def main() -> None:
-    """The entry point: ends the process with one of `Exit`."""
+    """Run the command and end the process with one of `Exit`."""
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code, one of `Exit`."""
     as_json = "--json" in arguments
     if (
         DEBUG not in os.environ
-    ):  # a command says in one line what is wrong; `up` and `serve` set up logs of their own
+    ):  # commands report errors in one line; `up` and `serve` configure their own logs
         logging.basicConfig(handlers=[logging.NullHandler()])
     try:
         code = penstock.main(arguments, prog_name="penstock", standalone_mode=False)

@@ -1,4 +1,4 @@
-"""What the System V bridge counts (docs/metrics.md)."""
+"""Declare the metrics of the System V bridge."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ WHO = "the System V bridge"
 
 MAPPING = Label("mapping", "mappings")
 
-MESSAGES = counter("penstock_sysv_messages_total", "Messages carried", MAPPING)
+MESSAGES = counter("penstock_sysv_messages_total", "Messages transferred", MAPPING)
 DEAD = counter(
     "penstock_sysv_dead_total",
-    "Messages moved to the dead letters",
+    "Messages that became dead letters",
     MAPPING,
     Label("reason", "6"),
     more="`unencodable` ([2.4](sysv.md)), `fault` (2.7), `injured`, `unknown_key` (3.5), `too_large_for_peers`, "
@@ -19,11 +19,11 @@ DEAD = counter(
 )
 WAITS = counter(
     "penstock_sysv_waits_total",
-    "Times a mapping could not go on",
+    "Times a mapping was blocked",
     MAPPING,
     Label("reason", "reasons, some 20"),
     more="`local_queue_full`; `removed`, `missing`, `denied`, `refused`; `too_large`, `no_space`, `no_sync` (the "
-    "journal's disk); `fault` (2.7, 3.8); or why the store refused, as `queue_full`, `queue_paused`, "
+    "journal's disk); `fault` (2.7, 3.8); or the store's reason, such as `queue_full`, `queue_paused`, "
     "`store_unavailable`",
 )
-WAITING = gauge("penstock_sysv_waiting", "1 while a mapping cannot go on", MAPPING)
+WAITING = gauge("penstock_sysv_waiting", "1 while a mapping is blocked", MAPPING)

@@ -1,6 +1,6 @@
-"""What each arm and each reason of an alert sounds for, and what is on the other side of its threshold.
+"""Series that fire each branch of each alert, and series just below its threshold.
 
-`alerts/` has the words of alerts, their times and blips; here is one row for each thing that a rule speaks of.
+`alerts/` tests the texts, durations and short spikes of alerts; this file has one row for each case that a rule covers.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-MINUTES = 200  # of samples; longer than any rule waits
+MINUTES = 200  # of samples; longer than the `for` of any rule
 RISES, STAYS = f"0+1x{MINUTES}", f"7x{MINUTES}"
-Series = Mapping[str, str]  # their values in promtool's notation, one each minute
+Series = Mapping[str, str]  # values in promtool's notation, one each minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Case:
     called: str
     sounds: Series
     silent: Series
-    value: float | None = None  # of all that sounds together, where people read it
+    value: float | None = None  # labels that are the same for all series
 
 
 def always(number: float) -> str:
@@ -44,7 +44,7 @@ def level(alert: str, metric: str, sounds: float, silent: float, **labels: str) 
 
 
 def looked(alert: str, metric: str, sounds: float, silent: float, *, value: float | None = None) -> Case:
-    """Two that look tell the same."""
+    """Two processes that export the same values."""
     pods = [of(metric, pod=pod, queue="orders") for pod in ("o-0", "c-0")]
     return Case(
         alert, metric, dict.fromkeys(pods, always(sounds)), dict.fromkeys(pods, always(silent)), value=value
@@ -61,7 +61,7 @@ def seconds(operation: str, **rates: int) -> Series:
 
 
 def answers(bad: int) -> Series:
-    """Of a thousand requests a minute of the console so many fail."""
+    """A thousand console requests a minute, of which so many fail."""
     rates = {"200": 1000 - bad, "503": bad}
     return {
         of("console_requests_total", edge="console", status=status): f"0+{rate}x{MINUTES}"
@@ -125,7 +125,7 @@ def store() -> Iterator[Case]:
     for reason in refused:
         yield risen("PenstockStoreRefuses", "refusals_total", edge="tmq", reason=reason)
     calm = f"0x{MINUTES - 30}"
-    for reason in refused:  # each rise is seen for two minutes
+    for reason in refused:  # each increase is visible for two minutes
         refusals = of("refusals_total", edge="tmq", reason=reason)
         yield Case(
             "PenstockStoreUnsteady",
@@ -240,7 +240,7 @@ def control() -> Iterator[Case]:
         yield Case("PenstockAnalyticsNoReport", there, {there: always(1)}, {there: always(1), report: young})
 
 
-# What the same series are for which nothing at all sounds.
+# series of the same metrics that must not fire any alert
 HARMLESS: Series = {
     of("refusals_total", edge="tmq", reason="queue_full"): RISES,
     of("store_events_total", edge="tmq", reason="queue_full"): RISES,

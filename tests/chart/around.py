@@ -1,4 +1,4 @@
-"""A chart that has ours as a dependency, once or by aliases."""
+"""A parent chart that has this chart as a dependency, once or with aliases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.chart.chart import CHART, NAMESPACE, RELEASE, Rendered, Values, helm,
 
 
 class Around:
-    """A folder with such a chart; `values` stand in its values.yaml."""
+    """A folder with a parent chart; `values` are its values.yaml."""
 
     def __init__(self, folder: Path, values: Values, *aliases: str) -> None:
         self.path = folder
@@ -24,6 +24,6 @@ class Around:
         shutil.copytree(CHART, folder / "charts" / "penstock")
 
     def render(self, *flags: str) -> Rendered:
-        """Raises Refused."""
+        """Render the chart. Raises Refused."""
         words = ("template", RELEASE, str(self.path), "--namespace", NAMESPACE, *flags)
         return Rendered(index(helm(words), NAMESPACE))

@@ -25,7 +25,7 @@ Values = Mapping[str, Any]
 
 
 class Shared:
-    """What helm renders, in a folder of all processes of a test session; None: each for itself."""
+    """A cache of helm's output for all processes of a test session; without a folder, one for each process."""
 
     folder: Path | None = None
 
@@ -34,12 +34,12 @@ FULL: Values = yaml.safe_load(Path(__file__).with_name("full.yaml").read_text())
 
 
 class Refused(Exception):
-    """helm's words."""
+    """helm's error message."""
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """What a release consists of, by kind and name, hooks and tests included."""
+    """All objects of a release by kind and name, including hooks and tests."""
 
     objects: dict[str, Object]
 
@@ -53,33 +53,33 @@ class Rendered:
         return [each for each in self.objects.values() if each["kind"] in kinds]
 
     def pod(self, place: str) -> Any:
-        """A workload's pod template's spec."""
+        """Return the spec of the pod template of a workload."""
         return pod_of(self.objects[place])["spec"]
 
     def container(self, place: str) -> Any:
         return self.pod(place)["containers"][0]
 
     def env(self, place: str) -> dict[str, Any]:
-        """Variables; '' of those that come from elsewhere."""
+        """Return the environment; '' for variables with `valueFrom`."""
         return {each["name"]: each.get("value", "") for each in self.container(place)["env"]}
 
     def file(self, edge: str) -> Any:
-        """An edge's penstock.yaml."""
+        """Return penstock.yaml of an edge."""
         return yaml.safe_load(self.objects[f"ConfigMap/{NAME}-{edge}"]["data"]["penstock.yaml"])
 
     def executor(self) -> Any:
-        """The pod that Spark makes for analytics."""
+        """Return the pod template of Spark executors."""
         return yaml.safe_load(self.objects[f"ConfigMap/{NAME}-analytics"]["data"]["executor.yaml"])
 
     def pods(self) -> Iterator[tuple[str, Any]]:
-        """Every pod and pod template, with the place of what has it."""
+        """Yield every pod and pod template, with the key of its owner."""
         for place, each in self.objects.items():
             if (found := pod_of(each)) is not None:
                 yield place, found
 
 
 def pod_of(each: Object) -> Any:
-    """The pod or pod template of an object, None if it has none."""
+    """Return the pod or pod template of an object, or None."""
     match each["kind"]:
         case "Pod":
             return each
@@ -91,12 +91,12 @@ def pod_of(each: Object) -> Any:
 
 
 def workload(component: str) -> str:
-    """Return the place of an edge or another part of a release."""
+    """Return the key of the workload of an edge or another component."""
     return f"{'StatefulSet' if component == 'ring' else 'Deployment'}/{NAME}-{component}"
 
 
 def nested(path: str, value: Any) -> dict[str, Any]:
-    """Values with `value` at 'a.b.c'."""
+    """Return values with `value` at the path 'a.b.c'."""
     for name in reversed(path.split(".")):
         value = {name: value}
     found: dict[str, Any] = value
@@ -104,7 +104,7 @@ def nested(path: str, value: Any) -> dict[str, Any]:
 
 
 def together(*parts: Values) -> dict[str, Any]:
-    """One over the other, at every depth."""
+    """Merge the second mapping into the first, recursively."""
     merged: dict[str, Any] = {}
     for part in parts:
         for name, value in part.items():
@@ -113,7 +113,7 @@ def together(*parts: Values) -> dict[str, Any]:
     return merged
 
 
-# with a cluster to look at, the Job before an uninstall is there by itself
+# with access to a cluster, helm renders the uninstall Job by default
 AS_INSTALLED: Values = nested("operator.uninstallHook.always", True)
 
 
@@ -126,7 +126,7 @@ def render(
 
 
 def notes(*values: Values) -> str:
-    """Return what helm says at the end of an installation, with single blanks. Raises Refused."""
+    """Return NOTES.txt as rendered, with single blanks. Raises Refused."""
     words = ("install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=client", "-f", "-")
     said = pickle.loads(_once(words, yaml.safe_dump(together(*values))))
     return " ".join(said.partition("\nNOTES:\n")[2].split())
@@ -134,7 +134,7 @@ def notes(*values: Values) -> str:
 
 @cache
 def _once(words: tuple[str, ...], values: str, namespace: str = "") -> bytes:
-    """Run helm once in a session. Return what it prints, or its objects if they have a namespace, pickled."""
+    """Run helm once in a session. Return its output, or its objects (with a namespace), pickled."""
     if Shared.folder is None:
         return _run(words, values, namespace)
     place = Shared.folder / hashlib.sha256(repr((words, values)).encode()).hexdigest()
@@ -153,7 +153,7 @@ def _run(words: tuple[str, ...], values: str, namespace: str) -> bytes:
 
 
 def helm(words: tuple[str, ...], values: str = "") -> str:
-    """Return what helm prints. Raises Refused."""
+    """Return helm's output. Raises Refused."""
     command = [find("helm"), *words]
     done = subprocess.run(command, input=values, capture_output=True, text=True, timeout=60)
     if done.returncode:
@@ -175,7 +175,7 @@ def index(text: str, own: str) -> dict[str, Object]:
 
 
 def refusal(values: Values) -> str:
-    """Return what helm says of values that it refuses, with single blanks."""
+    """Return helm's error for invalid values, with single blanks."""
     with pytest.raises(Refused) as refused:
         render(values)
     return " ".join(str(refused.value).split())

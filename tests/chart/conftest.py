@@ -1,4 +1,4 @@
-"""A `penstock up` for all tests of the chart that speak to real edges, and releases on a real API server."""
+"""A `penstock up` shared by all tests that use real edges, and releases on a real API server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _rendered_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
 @pytest.fixture
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
-    """Reads the settings of an edge or the console as its pod does: the file, and over it the environment."""
+    """Read the settings of an edge or the console as its pod does: from the file and the environment."""
 
     def reading(rendered: Rendered, who: str) -> tuple[GlobalSettings, Any]:
         path = tmp_path / "penstock.yaml"
@@ -56,14 +56,14 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
 
 @pytest.fixture(scope="session")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    # one of them with several workers, who tell more
+    # one of them with several workers, which export more metrics
     with running(Shell(tmp_path_factory.mktemp("up")), "--set", "edges.tmq.workers=2") as up:
         yield up
 
 
 @pytest.fixture
 def release(cluster: Cluster, new_namespace: NewNamespace) -> Iterator[Release]:
-    """A release that the test installs; whatever it leaves of it goes."""
+    """A release that the test installs; its remaining objects are deleted afterwards."""
     released = Release(cluster, new_namespace(**RESTRICTED))
     yield released
     released.remove()
@@ -71,7 +71,7 @@ def release(cluster: Cluster, new_namespace: NewNamespace) -> Iterator[Release]:
 
 @pytest.fixture(scope="module")
 def installed(api_server: ApiServer) -> Iterator[Release]:
-    """A release that the tests of a file share; each upgrades it as it needs it."""
+    """A release that the tests of a file share; each upgrades it as needed."""
     cluster = api_server.as_user()
     released = Release(cluster, make_namespace(cluster, RESTRICTED))
     released.install()

@@ -1,4 +1,4 @@
-"""What is there of the console when a switch of its values is on, and is not when it is off."""
+"""Objects of the console that exist only if a switch in the values is on."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ PROXY: Values = nested("console.auth.proxy", {"networks": ["10.0.7.0/24"], "role
 
 
 def settings(rendered: Rendered) -> Any:
-    """`console` of its penstock.yaml."""
+    """Return `console` of its penstock.yaml."""
     return rendered.file("console")["console"]
 
 
 def volume(rendered: Rendered, name: str) -> Any:
-    """None if it is not there."""
+    """Return the volume, or None."""
     return next((each for each in rendered.pod(PLACE)["volumes"] if each["name"] == name), None)
 
 
 def asked(rendered: Rendered) -> dict[str, Any]:
-    """Variables of the container of `helm test` that asks the console; none if it is not asked."""
+    """Return the environment of the container of `helm test` that queries the console; {} without one."""
     containers = {each["name"]: each for each in rendered.pod(f"Pod/{NAME}-test")["containers"]}
     return {each["name"]: each for each in containers.get("overview", {}).get("env", ())}
 
@@ -82,7 +82,7 @@ CONSOLE_SWITCHES = (
         ),
     ),
     Switch(
-        "console.bindAddress",  # everybody's address, or the pod's own
+        "console.bindAddress",  # every address, or the pod's own
         (f"Service/{NAME}-console",),
         on="",
         off="127.0.0.1",
@@ -125,7 +125,7 @@ CONSOLE_SWITCHES = (
         beside=together(CONSOLE, nested("console.ingress.hosts", ["console.example.org"])),
     ),
     Switch(
-        "console.service.type",  # those outside have no business with its metrics
+        "console.service.type",  # only scrapers may reach its metrics
         (f"Service/{NAME}-console-health",),
         on="NodePort",
         off="ClusterIP",

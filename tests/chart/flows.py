@@ -1,4 +1,4 @@
-"""What the NetworkPolicies of a release let through: the sender's and the receiver's both have to."""
+"""Connections that the NetworkPolicies of a release allow: both sender and receiver must allow them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMPONENT = "app.kubernetes.io/component"
 
 
 class Flows:
-    """Pods are known by their labels, all in the namespace of the release; what is None is outside the cluster."""
+    """Pods are identified by their labels, all in the release's namespace; None is outside the cluster."""
 
     def __init__(self, rendered: Rendered) -> None:
         self._policies = rendered.of("NetworkPolicy")
@@ -25,7 +25,7 @@ class Flows:
     def passes(
         self, sender: Labels | None, receiver: Labels | None, port: int, protocol: str = "TCP"
     ) -> bool:
-        """`port` is the one that the receiver's pod listens on: policies hold behind Services."""
+        """`port` is the container's port, because policies apply behind Services."""
         return self._way(sender, "egress", "to", receiver, port, protocol) and self._way(
             receiver, "ingress", "from", sender, port, protocol
         )
@@ -33,7 +33,7 @@ class Flows:
     def _way(
         self, own: Labels | None, way: str, whom: str, other: Labels | None, port: int, protocol: str
     ) -> bool:
-        """What a pod is in no policy for may pass; else one rule of one of them has to let it."""
+        """A pod that no policy selects may connect anywhere; otherwise one rule of one policy must allow it."""
         if own is None:
             return True
         policies = [each for each in self._policies if _is_of(each, own, way)]
@@ -49,7 +49,7 @@ def _is_of(policy: Object, labels: Labels, way: str) -> bool:
 
 
 def selects(selector: Any, labels: Labels) -> bool:
-    """A selector of the API, of labels."""
+    """Whether a label selector matches."""
     wanted = selector.get("matchLabels", {}).items() <= labels.items()
     return wanted and all(
         {"In": labels.get(each["key"]) in each.get("values", ()), "Exists": each["key"] in labels}[
@@ -68,7 +68,7 @@ def _has_port(rule: Any, port: int, protocol: str) -> bool:
 
 
 def _has(peers: Any, labels: Labels | None) -> bool:
-    """Addresses are the outside's; the name is the only label of a namespace that is known."""
+    """Whether a peer matches: addresses are outside the cluster; namespaces have only the label of their name."""
     return not peers or any(_is(peer, labels) for peer in peers)
 
 
@@ -84,7 +84,7 @@ def _is(peer: Any, labels: Labels | None) -> bool:
 
 
 def needs_store(rendered: Rendered) -> Iterator[str]:
-    """Components whose pods are told where the store is."""
+    """Return the components that have the store's URL."""
     for _, pod in rendered.pods():
         for container in pod["spec"]["containers"]:
             if "REDIS_URL" in [each["name"] for each in container.get("env", ())]:

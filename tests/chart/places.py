@@ -1,4 +1,4 @@
-"""Where the edges of a `penstock up` are, as the chart tells its test."""
+"""The addresses of edges of a `penstock up`, in the form that the chart's test expects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pod of the chart's own store without a cluster: its scripts and settings, run by a real server on a folder."""
+"""The pod of the chart's own store without a cluster: a real server runs its scripts and settings in a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADMIN, EDGE = "administrators-0", "edges_1.~"
 
 
 class Pod:
-    """What the container would be: files of the ConfigMap, variables of the Secret, programs of the image."""
+    """The container's files from the ConfigMap, environment from the Secret, and programs of the image."""
 
     def __init__(self, folder: Path, program: str) -> None:
         self.folder = folder

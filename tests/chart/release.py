@@ -1,4 +1,4 @@
-"""A release of the chart on a real API server. No controllers run: what they would do, a test does."""
+"""A release of the chart on a real API server. No controllers run; tests do their work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kubernetes.cluster import DEFINITIONS, Cluster
 from tools.kubernetes.programs import find
 
 INSTANCE = f"app.kubernetes.io/instance={RELEASE}"
-# API kinds that a release may have objects of, inside its namespace
+# namespaced kinds that a release may contain
 KINDS = (
     *("configmaps", "secrets", "services", "serviceaccounts", "pods", "deployments", "statefulsets", "jobs"),
     *("cronjobs", "roles", "rolebindings", "networkpolicies", "poddisruptionbudgets"),
@@ -26,11 +26,11 @@ class Release:
         self.namespace = namespace
 
     def install(self, *values: Values, flags: tuple[str, ...] = ()) -> str:
-        """What helm says, NOTES at its end. Raises CommandFailed."""
+        """Return helm's output, which ends with NOTES. Raises CommandFailed."""
         return self._helm("install", *values, flags=flags)
 
     def upgrade(self, *values: Values, flags: tuple[str, ...] = ()) -> str:
-        """Raises CommandFailed."""
+        """Upgrade the release. Raises CommandFailed."""
         return self._helm("upgrade", *values, flags=flags)
 
     def _helm(self, verb: str, *values: Values, flags: tuple[str, ...]) -> str:
@@ -38,11 +38,11 @@ class Release:
         return self.cluster.helm(*words, given=yaml.safe_dump(together(*values)))
 
     def uninstall(self, *flags: str) -> str:
-        """Raises CommandFailed."""
+        """Uninstall the release. Raises CommandFailed."""
         return self.cluster.helm("uninstall", RELEASE, "--namespace", self.namespace, *flags)
 
     def begin_uninstall(self) -> subprocess.Popen[str]:
-        """For whoever does meanwhile what a node would."""
+        """Start an uninstall in the background, for tests that act as controllers meanwhile."""
         words = ("uninstall", RELEASE, "--namespace", self.namespace, "--timeout", "120s")
         return subprocess.Popen(
             [find("helm"), *words],
@@ -53,7 +53,7 @@ class Release:
         )
 
     def scale(self, edge: str, replicas: int) -> None:
-        """By the subresource, as somebody else than helm."""
+        """Set replicas through the subresource, not as helm."""
         words = (
             "scale",
             f"deployment/{NAME}-{edge}",
@@ -64,12 +64,12 @@ class Release:
         self.cluster.kubectl(*words)
 
     def remove(self) -> None:
-        """Whatever is left of it goes, with the definitions, which an uninstall keeps."""
+        """Delete all remaining objects, including the CRDs, which an uninstall keeps."""
         self.uninstall("--no-hooks", "--ignore-not-found")
         self.cluster.kubectl("delete", "--ignore-not-found", "--filename", str(DEFINITIONS))
 
     def objects(self) -> list[str]:
-        """All that belong to the release and are there, in its namespace."""
+        """Return all existing objects of the release in its namespace."""
         words = ("--namespace", self.namespace, "--selector", INSTANCE, "-o", "name")
         return sorted(self.cluster.kubectl("get", ",".join(KINDS), *words).split())
 
@@ -77,7 +77,7 @@ class Release:
         return self.cluster.get(kind, name, self.namespace)
 
     def wait(self, place: str, condition: str) -> None:
-        """As kubectl waits: for `condition=Ready`, `jsonpath={.a}=b`. Raises CommandFailed after a minute."""
+        """Wait like kubectl, for `condition=Ready` or `jsonpath={.a}=b`. Raises CommandFailed after a minute."""
         words = ("wait", place, f"--for={condition}", "--namespace", self.namespace, "--timeout=60s")
         self.cluster.kubectl(*words)
 
@@ -86,5 +86,5 @@ class Release:
 
 
 def queue_of(notes: str) -> str:
-    """What NOTES.txt gives to be pasted."""
+    """Return the Queue from NOTES.txt."""
     return notes.partition("<<'EOF'\n")[2].partition("EOF\n")[0]

@@ -1,4 +1,4 @@
-"""The alert rules: as the chart's files have them, and values with which a release has them all."""
+"""The alert rules: from the chart's files, and from a release whose values enable all of them."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ Rule = dict[str, Any]
 
 
 def alerts(groups: Any) -> dict[str, Rule]:
-    """Return rules by the alert's name."""
+    """Return rules by the name of their alert."""
     return {rule["alert"]: rule for group in groups for rule in group["rules"]}
 
 
 def rules() -> dict[str, Rule]:
-    """Return those of the chart's file by the alert's name."""
+    """Return the rules of the chart's file by the name of their alert."""
     return alerts(yaml.safe_load(RULES.read_text())["groups"])
 
 
 def released(*values: Values) -> dict[str, Rule]:
-    """Return those of a release by the alert's name."""
+    """Return the rules of a release by the name of their alert."""
     return alerts(render(*values)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
 
 
 def check(folder: Path, tried: Iterable[tuple[Iterable[Rule], Mapping[str, Any]]]) -> None:
-    """Run promtool once on test documents, each with rules of its own."""
+    """Run promtool once on test documents, each with its own rules."""
     files = []
     for number, (own, document) in enumerate(tried):
         rule_file, test = (folder / f"{kind}{number}.yaml" for kind in ("rules", "test"))
@@ -49,7 +49,7 @@ def check(folder: Path, tried: Iterable[tuple[Iterable[Rule], Mapping[str, Any]]
 
 
 def promtool(*words: str) -> str:
-    """Return what it says; it must succeed."""
+    """Return promtool's output; it must succeed."""
     done = subprocess.run([find("promtool"), *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

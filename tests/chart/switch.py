@@ -1,4 +1,4 @@
-"""A switch of values.yaml, and what is there when it is on and is not when it is off."""
+"""A switch of values.yaml with what exists only if it is on."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _nothing(_: Rendered) -> bool:
 
 @dataclass(frozen=True)
 class Switch:
-    """`objects` are there only when it is on, `has` is true only then. `beside`: other values that it needs;
-    `instead`: what is needed when it is off.
+    """`objects` exist, and `has` is true, only if it is on. `beside`: other values that it needs;
+    `instead`: values that are needed if it is off.
     """
 
     path: str
@@ -37,12 +37,12 @@ class Switch:
         return render(self.beside, self._said(self.off), self.instead)
 
     def _said(self, value: Any) -> Values:
-        """Return nothing where the chart has that value already: its rendering is one for many switches."""
+        """Return {} if the value is the default, so that many switches share one rendering."""
         return {} if _default(self.path) == value else nested(self.path, value)
 
 
 def _default(path: str) -> Any:
-    """Return what values.yaml has at 'a.b.c', an edge's from edgeDefaults; None where it has nothing."""
+    """Return the default in values.yaml at 'a.b.c', for an edge that of edgeDefaults; None without one."""
     parts = path.split(".")
     ways = [parts, ["edgeDefaults", *parts[2:]]] if parts[0] == "edges" else [parts]
     return next((found for way in ways if (found := _at(way)) is not None), None)

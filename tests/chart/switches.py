@@ -1,4 +1,4 @@
-"""Every switch of values.yaml: what is there when it is on, and is not when it is off."""
+"""Every switch of values.yaml with what exists only if it is on."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _volumes(rendered: Rendered, place: str) -> list[str]:
 
 
 def _analytics(rendered: Rendered) -> list[str]:
-    """Flags of the job."""
+    """Return the flags of the analytics job."""
     return list(rendered.container(f"CronJob/{NAME}-analytics")["args"])
 
 
@@ -53,7 +53,7 @@ POLICIES = tuple(
 ANALYTICS = {"analytics": {"enabled": True}}
 RULES = nested("monitoring.prometheusRule.enabled", True)
 ANALYTICS_ROLE = (f"Role/{NAME}-analytics", f"RoleBinding/{NAME}-analytics")
-SHARED = {"accessModes": ["ReadWriteMany"]}  # what executors write to
+SHARED = {"accessModes": ["ReadWriteMany"]}  # the folder that executors write to
 EXECUTORS = {"analytics": {"enabled": True, "executors": {"enabled": True}, "output": SHARED}}
 
 SWITCHES = (
@@ -89,7 +89,7 @@ SWITCHES = (
     Switch("edges.tmq.pdb.enabled", (f"PodDisruptionBudget/{NAME}-tmq",)),
     Switch("edges.tmq.autoscaling.type", (f"HorizontalPodAutoscaler/{NAME}-tmq",), on="hpa", off="none"),
     Switch(
-        "edges.ring.autoscaling.type",  # clients' port alone: nodes cannot be scaled
+        "edges.ring.autoscaling.type",  # only the clients' port: nodes cannot be scaled
         (f"ScaledObject/{NAME}-ring",),
         has=lambda r: "replicas" not in r[f"StatefulSet/{NAME}-ring"]["spec"],
         on="keda",
@@ -232,7 +232,7 @@ SWITCHES = (
         (f"ClusterRole/shop.{NAME}-view", f"ClusterRole/shop.{NAME}-edit", f"ClusterRole/shop.{NAME}-admin"),
     ),
     Switch("monitoring.queues.enabled", has=lambda r: "PENSTOCK_OPERATOR_QUEUE_METRICS" in r.env(OPERATOR)),
-    Switch(  # or it would call queues otherwise than the operator does, and everything were there twice
+    Switch(  # otherwise it would name queues differently than the operator and export everything twice
         "monitoring.queues.enabled",
         beside=nested("console.enabled", True),
         has=lambda r: "queues: true" in r[f"ConfigMap/{NAME}-console"]["data"]["penstock.yaml"],
@@ -320,7 +320,7 @@ SWITCHES = (
 
 
 def renderings() -> Iterator[Rendered]:
-    """Return whatever the switches make, each alone, and all values at once."""
+    """Return the rendering of each switch alone and of all values together."""
     yield render()
     yield render(EXTERNAL)
     yield render(FULL)

@@ -1,4 +1,4 @@
-"""Each thing that an alert speaks of sounds, and its other side is silent."""
+"""Each case of an alert fires, and the values below its threshold do not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OF = defaultdict[str, list[Case]](list)
 for each in CASES:
     OF[each.alert].append(each)
 
-# Of the store's refusals, those for which nothing sounds: the client did it, or asked for what is not to be.
+# refusals of the store that fire no alert: they are errors of the client or expected
 SILENT = {
     "store_error": "is no refusal itself, but what all of them are",
     "queue_unknown": "a client names a queue that is not there",
@@ -47,13 +47,13 @@ SILENT = {
 }
 
 
-def test_each_alert_sounds_for_its_cases_and_for_nothing_else(tmp_path: Path) -> None:
+def test_each_alert_fires_for_its_cases_only(tmp_path: Path) -> None:
     assert OF.keys() == OWN.keys()
     check(tmp_path, [([rule], document(rule, OF[alert])) for alert, rule in OWN.items()])
 
 
-def test_each_reason_and_each_arm_of_a_rule_has_a_case() -> None:
-    """So whoever takes one out of a rule is told by the test above."""
+def test_each_reason_and_branch_of_a_rule_has_a_case() -> None:
+    """So that the test above notices a branch that is removed."""
     named = 0
     for alert, rule in OWN.items():
         sounding = [str(case.sounds) for case in OF[alert]]
@@ -66,7 +66,7 @@ def test_each_reason_and_each_arm_of_a_rule_has_a_case() -> None:
     assert named > 20
 
 
-def test_each_refusal_of_the_store_sounds_or_says_why_not() -> None:
+def test_each_store_reason_has_an_alert_or_an_exception() -> None:
     kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, StoreError)]
     reasons = {one.reason for one in kinds}
     expr = " ".join(rule["expr"] for rule in OWN.values())

@@ -1,4 +1,4 @@
-"""Alerts sound where they must, on metrics that there are: the rules as the chart's files have them."""
+"""Alerts of the chart's files fire when they should, on metrics that exist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def own() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def told(up: Up) -> str:
-    """What edges, the operator and the console tell."""
+    """Return the metrics of edges, operator and console."""
     pages = [Metrics().render().decode()]
     for edge in (*up.told["edges"].values(), up.told["console"]):
         host, port = edge["health"]["host"], edge["health"]["port"]
@@ -35,8 +35,8 @@ def told(up: Up) -> str:
     return "".join(pages)
 
 
-def test_alerts_sound_where_they_must_and_nowhere_else(tmp_path: Path, own: dict[str, Any]) -> None:
-    """Each test has only the rules that it asks about; its values are text, as 0x3 is no number."""
+def test_alerts_fire_where_expected_only(tmp_path: Path, own: dict[str, Any]) -> None:
+    """Each test has only the rules that it asserts; its values are text, since 0x3 is not a number."""
     tried = []
     expected: dict[bool, set[str]] = {True: set(), False: set()}
     for file in TESTS:
@@ -49,15 +49,15 @@ def test_alerts_sound_where_they_must_and_nowhere_else(tmp_path: Path, own: dict
     assert expected[True] == expected[False] == set(own)
 
 
-def test_alerts_are_about_metrics_that_there_are(own: dict[str, Any]) -> None:
-    """Also those of dashboards are; tests/monitoring looks whether they show something."""
+def test_alerts_use_existing_metrics(own: dict[str, Any]) -> None:
+    """Dashboards, too; tests/monitoring checks that they show data."""
     there = {row.measure.name for row in rows()}
     asked = {metric for rule in own.values() for metric in METRIC.findall(rule["expr"])}
     assert len(asked) > 15
     assert {metric for metric in asked if metric.removesuffix("_bucket") not in there} == set()
 
 
-def test_reasons_in_alerts_are_words_of_the_product(own: dict[str, Any]) -> None:
+def test_reasons_in_alerts_exist(own: dict[str, Any]) -> None:
     sources = "".join(
         path.read_text() for folder in ("services", "operator") for path in (ROOT / folder).rglob("*.py")
     )
@@ -71,8 +71,8 @@ def test_reasons_in_alerts_are_words_of_the_product(own: dict[str, Any]) -> None
     assert [reason for reason in reasons if f'"{reason}"' not in sources] == []
 
 
-def test_what_alerts_see_rise_is_there_before_it_does(own: dict[str, Any], told: str) -> None:
-    """A counter that is born with its first event has no increase then. Those of rate() go on rising."""
+def test_counters_of_alerts_start_at_0(own: dict[str, Any], told: str) -> None:
+    """increase() misses a counter that appears with its first event. rate() sees later ones."""
     rising = [
         found for rule in own.values() for found in re.findall(r"increase\((\w+)\{([^}]*)\}", rule["expr"])
     ]
@@ -85,7 +85,7 @@ def test_what_alerts_see_rise_is_there_before_it_does(own: dict[str, Any], told:
             assert there, (metric, reason)
 
 
-def test_a_bridge_that_stands_still_is_seen_by_the_rule_of_its_page(tmp_path: Path) -> None:
+def test_rule_of_the_page_detects_a_blocked_bridge(tmp_path: Path) -> None:
     (block,) = re.findall(r"```yml\n(.*?)```", (ROOT / "docs" / "sysv.md").read_text(), re.DOTALL)
     (rule,) = alerts(yaml.safe_load(block)["groups"]).values()
     assert METRIC.findall(rule["expr"]) == ["penstock_sysv_waiting"]
@@ -110,8 +110,8 @@ def test_a_bridge_that_stands_still_is_seen_by_the_rule_of_its_page(tmp_path: Pa
     check(tmp_path, [([rule], {"tests": [test]})])
 
 
-def test_one_alert_silences_those_whose_cause_it_is(own: dict[str, Any]) -> None:
-    """As chart.md gives it to Alertmanager: names that there are, and each source sounds no later than its targets."""
+def test_inhibit_rules_of_the_page(own: dict[str, Any]) -> None:
+    """Their names exist, and each source fires no later than its targets."""
     (found,) = re.findall(
         r"```yml\n(inhibit_rules:.*?)```", (ROOT / "docs" / "chart.md").read_text(), re.DOTALL
     )

@@ -1,4 +1,4 @@
-"""The analytics job: how its pod, and those of its executors, are told what to do (docs/chart.md)."""
+"""The analytics job: the settings of its pod and of its executors (docs/chart.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPARK: Values = {
 
 
 def flags(rendered: Rendered) -> dict[str, Any]:
-    """As the job itself reads them."""
+    """Return the flags as the job parses them."""
     words = [word.replace("$$", "$") for word in rendered.container(CRONJOB)["args"]]
     context = analytics.make_context("analytics", words, auto_envvar_prefix=None)
     return dict(context.params)
@@ -33,7 +33,7 @@ def _a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:6379")
 
 
-def test_what_is_not_said_is_as_the_job_has_it() -> None:
+def test_defaults_are_those_of_the_job() -> None:
     found, shape = flags(render(ON)), Shape()
     assert (found["bodies"], found["redact"], found["objective"]) == ("none", (), shape.objective)
     assert (found["late_hours"], found["week_days"], found["top"]) == (48, 7, 50)
@@ -44,7 +44,7 @@ def test_what_is_not_said_is_as_the_job_has_it() -> None:
     assert (found["master"], found["driver_memory"]) == ("local[*]", "2048m")  # of 4Gi
 
 
-def test_what_is_said_reaches_the_job() -> None:
+def test_values_reach_the_job() -> None:
     said = {
         "bodies": 512,
         "redact": [r"\d{16}$", "a $(POD_NAME) $$"],
@@ -66,21 +66,21 @@ def test_what_is_said_reaches_the_job() -> None:
     assert (found["late_hours"], found["retention_days"], found["week_days"]) == (3, 30, 2)
     assert (found["report_hours"], found["clock_slack"], found["fail_on_data_loss"]) == (168, 90, False)
     assert (found["lock_s"], found["patience_s"]) == (2.5, 600.0)
-    assert found["top"] == 6  # what is said behind it is over it
+    assert found["top"] == 6  # later flags override it
     assert found["conf"] == ("spark.local.dir=/a b",)
     Settings(store="redis://127.0.0.1", output="/output", run="r", conf=found["conf"])
 
 
 @pytest.mark.parametrize(("limit", "memory"), [("3G", "1430m"), ("2000Mi", "1000m"), (None, "2g")])
-def test_the_heap_is_half_of_the_limit(limit: str | None, memory: str) -> None:
+def test_heap_is_half_of_the_limit(limit: str | None, memory: str) -> None:
     rendered = render(
         ON, nested("analytics.resources", {"requests": {"memory": None}, "limits": {"memory": limit}})
     )
     assert flags(rendered)["driver_memory"] == memory
 
 
-def test_the_chart_has_all_flags_of_the_job() -> None:
-    """But those that it decides itself, the store, which is in the environment, and what is for one run."""
+def test_chart_has_all_options_of_the_job() -> None:
+    """Except those it sets itself, the store, which is in the environment, and those for a single run."""
     said = {word.split("=")[0] for word in render(ON).container(CRONJOB)["args"]}
     own = {option for each in analytics.params for option in each.opts if option != "--help"}
     once = {"--accept-clock", "--accept-store"}
@@ -89,12 +89,12 @@ def test_the_chart_has_all_flags_of_the_job() -> None:
         "--redact",
         "--conf",
         *once,
-    }  # of no pattern and setting there is no word
+    }  # of no log pattern or setting
     assert said - own == set()
 
 
-def test_all_attempts_of_a_job_are_one_run_and_of_no_other() -> None:
-    """A Job's name comes back when it is gone; its uid does not."""
+def test_retries_of_a_job_are_one_run() -> None:
+    """A Job's name can be used again; its uid cannot."""
     env = {each["name"]: each for each in render(ON).container(CRONJOB)["env"]}
     paths = [env[name]["valueFrom"]["fieldRef"]["fieldPath"] for name in ("RUN_NAME", "RUN_UID")]
     assert paths == [
@@ -104,7 +104,7 @@ def test_all_attempts_of_a_job_are_one_run_and_of_no_other() -> None:
     Settings(store="redis://127.0.0.1", output="/output", run=longest)
 
 
-def test_one_job_at_a_time_that_ends_and_is_not_kept() -> None:
+def test_one_job_at_a_time_that_is_cleaned_up() -> None:
     spec = render(ON)[CRONJOB]["spec"]
     job = spec["jobTemplate"]["spec"]
     assert spec["concurrencyPolicy"] == "Forbid"
@@ -116,7 +116,7 @@ def test_one_job_at_a_time_that_ends_and_is_not_kept() -> None:
     assert drained["action"] == "Ignore"
 
 
-def test_the_store_is_reached_as_edges_reach_it() -> None:
+def test_job_uses_the_store_as_edges_do() -> None:
     tls = nested("externalRedis.tls.existingSecret", "ca")
     rendered = render(ON, EXECUTORS, EXTERNAL, tls)
     edge = rendered.container(f"Deployment/{NAME}-tmq")
@@ -132,7 +132,7 @@ def test_the_store_is_reached_as_edges_reach_it() -> None:
 # Executors --------------------------------------------------------------------------------------------------
 
 
-def test_a_driver_with_executors_is_found_by_its_pods_address() -> None:
+def test_driver_binds_its_pod_address() -> None:
     """Executors dial the address that it binds: with 0.0.0.0 they would dial themselves."""
     conf = dict(each.split("=", 1) for each in flags(render(EXECUTORS))["conf"])
     assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "$(POD_IP)"
@@ -142,13 +142,13 @@ def test_a_driver_with_executors_is_found_by_its_pods_address() -> None:
     assert "spark.kubernetes.executor.request.cores=200m" in flags(render(FULL))["conf"]
 
 
-def test_it_may_make_pods_and_nothing_else() -> None:
+def test_driver_may_manage_pods_only() -> None:
     (rule,) = render(EXECUTORS)[f"Role/{NAME}-analytics"]["rules"]
     assert rule["resources"] == ["pods"]
     assert render(EXECUTORS).executor()["spec"]["automountServiceAccountToken"] is False
 
 
-def test_executors_have_the_output_where_the_driver_has_it() -> None:
+def test_executors_mount_the_output_as_the_driver() -> None:
     rendered = render(EXECUTORS)
     driver, own = rendered.pod(CRONJOB), rendered.executor()["spec"]
     for spec in (driver, own):
@@ -157,7 +157,7 @@ def test_executors_have_the_output_where_the_driver_has_it() -> None:
         assert claim in spec["volumes"]
 
 
-def test_who_reaches_whom_of_driver_and_executors() -> None:
+def test_policies_of_driver_and_executors() -> None:
     rendered = render(EXECUTORS)
     flows = Flows(rendered)
     driver, own = flows.pods["analytics"], rendered.executor()["metadata"]["labels"]
@@ -175,7 +175,7 @@ def test_who_reaches_whom_of_driver_and_executors() -> None:
     assert not alone.passes(alone.pods["analytics"], None, 443)
 
 
-def test_they_go_where_the_output_is() -> None:
+def test_driver_and_executors_reach_the_output() -> None:
     to = [{"ports": [{"port": 9000}], "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]
     rendered = render(EXECUTORS, nested("analytics.networkPolicy.egress", to))
     flows = Flows(rendered)
@@ -186,8 +186,8 @@ def test_they_go_where_the_output_is() -> None:
 # The Spark operator -----------------------------------------------------------------------------------------
 
 
-def test_what_the_spark_operator_needs_is_said() -> None:
-    """Fields of sparkoperator.k8s.io/v1beta2; it has not run here."""
+def test_fields_of_the_spark_operator() -> None:
+    """Fields of sparkoperator.k8s.io/v1beta2; not tested with the operator itself."""
     rendered = render(SPARK)
     spec = rendered[f"ScheduledSparkApplication/{NAME}-analytics"]["spec"]
     template = spec["template"]
@@ -211,19 +211,19 @@ def test_what_the_spark_operator_needs_is_said() -> None:
     assert {each["name"] for each in template["driver"]["volumeMounts"]} <= volumes
 
 
-def test_a_claim_has_a_pod_at_once() -> None:
-    """Many classes make volumes where a pod wants one, and helm waits for claims: the first hour is too late."""
+def test_claim_gets_a_pod_at_once() -> None:
+    """Many storage classes create volumes for the first pod, and helm waits for claims."""
     rendered = render(ON)
     (place,) = [each for each in rendered.objects if each.startswith(f"Job/{NAME}-analytics-output-")]
     volumes = {each["name"]: each for each in rendered.pod(place)["volumes"]}
     assert volumes["output"]["persistentVolumeClaim"] == {"claimName": f"{NAME}-analytics"}
     another = render(ON, nested("analytics.image.tag", "2.0.0"))
-    assert place not in another  # a Job's pods cannot be changed
+    assert place not in another  # pods of a Job are immutable
     for output in ({"existingClaim": "there"}, {"url": "s3a://bucket/folder"}):
         found = render(ON, nested("analytics.output", output))
         assert [each for each in found.objects if "analytics-output" in each] == []
 
 
-def test_a_schedule_arrives_as_it_is() -> None:
+def test_schedule_is_passed_unchanged() -> None:
     said = nested("analytics", {"enabled": True, "schedule": "00\t09  * * 1-5/2"})
     assert render(said)[CRONJOB]["spec"]["schedule"] == "00\t09  * * 1-5/2"

@@ -1,4 +1,4 @@
-"""A chart around this one: docs/chart.md, "Install"."""
+"""The chart as a dependency of another chart: docs/chart.md, "Install"."""
 
 from __future__ import annotations
 
@@ -14,25 +14,21 @@ from tests.kubernetes.cluster import Cluster, CommandFailed
 TWICE = {"outer": {"crds": {"enabled": False}}}
 
 
-def test_it_switches_it_on_and_off(tmp_path: Path) -> None:
+def test_condition_enables_and_disables_the_chart(tmp_path: Path) -> None:
     around = Around(tmp_path, {"penstock": {"enabled": False}})
     assert around.render().objects == {}
     assert around.render("--set", "penstock.enabled=true").of("Deployment")
 
 
-def test_a_release_that_has_it_twice_can_be_upgraded(
-    cluster: Cluster, release: Release, tmp_path: Path
-) -> None:
-    """By aliases, each with a store of its own; the name of neither may change unseen."""
+def test_release_with_two_aliases_can_be_upgraded(cluster: Cluster, release: Release, tmp_path: Path) -> None:
+    """Each has its own store; neither name may change unnoticed."""
     chart = Around(tmp_path, TWICE, "inner", "outer")
     said = (RELEASE, str(chart.path), "--namespace", release.namespace)
     cluster.helm("install", *said, "--set", "outer.enabled=false")
-    cluster.helm("upgrade", *said, "--reset-values")  # one more beside it
+    cluster.helm("upgrade", *said, "--reset-values")  # one additional edge
     notes = cluster.helm("upgrade", *said, "--render-subchart-notes")
     for one, other in (("inner", "outer"), ("outer", "inner")):
         assert cluster.get("statefulset", f"{RELEASE}-{one}-redis", release.namespace)
-        assert f"WARNING: {RELEASE}-{other} has an operator in this namespace, too" in notes
-    with pytest.raises(
-        CommandFailed, match=f"the release's store is {RELEASE}-inner-redis, and under the new"
-    ):
+        assert f"WARNING: {RELEASE}-{other} also has an operator in this namespace" in notes
+    with pytest.raises(CommandFailed, match=f"the release's store is {RELEASE}-inner-redis, and the new"):
         cluster.helm("upgrade", *said, "--set", "inner.fullnameOverride=q")

@@ -1,4 +1,4 @@
-"""The console of a release: docs/chart.md, "Console". That its commands are right, tests/docs looks at."""
+"""The console of a release: docs/chart.md, "Console". tests/docs runs the commands."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def said(**values: Any) -> Values:
     return {"console": {"enabled": True, **values}}
 
 
-# What it is told ------------------------------------------------------------------------------------------------------
+# Settings -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("values", [CONSOLE, BESIDE, together(CONSOLE, PROXY)], ids=["own", "beside", "both"])
-def test_it_takes_its_settings_and_listens_where_its_pod_says(values: Values, read: Read) -> None:
+def test_console_accepts_its_settings_and_binds_its_port(values: Values, read: Read) -> None:
     rendered = render(values, nested("console.settings.refresh_s", 5))
     everything, own = read(rendered, "console")
     ports = {each["name"]: each["containerPort"] for each in rendered.container(PLACE)["ports"]}
@@ -58,7 +58,7 @@ def test_it_takes_its_settings_and_listens_where_its_pod_says(values: Values, re
         assert rendered.container(PLACE)[probe]["httpGet"]["port"] == "health"
 
 
-def test_for_port_forwarding_alone_it_has_no_service_and_a_token(read: Read) -> None:
+def test_loopback_console_has_no_service_but_a_token(read: Read) -> None:
     rendered = render(said(bindAddress="127.0.0.1"))
     _, own = read(rendered, "console")
     assert (own.is_local, own.host) == (False, "127.0.0.1")
@@ -67,7 +67,7 @@ def test_for_port_forwarding_alone_it_has_no_service_and_a_token(read: Read) -> 
     assert asked(rendered) == {}
 
 
-def test_digests_need_no_secret() -> None:
+def test_token_digests_need_no_secret() -> None:
     digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
     rendered = render(said(auth={"tokens": [{"name": "ann", "role": "operate", "sha256": digest}]}))
     assert settings(rendered)["tokens"] == [{"name": "ann", "role": "operate", "sha256": digest}]
@@ -75,16 +75,16 @@ def test_digests_need_no_secret() -> None:
     assert asked(rendered) == {}
 
 
-def test_the_test_asks_as_somebody_who_only_looks_if_there_is_one() -> None:
+def test_helm_test_uses_a_view_token_if_possible() -> None:
     for tokens, key in (([ADMIN], "admin-token"), ([VIEWER, ADMIN], "grafana"), ([ADMIN, VIEWER], "grafana")):
         told = asked(render(said(auth={"tokens": tokens})))
         assert told["CONSOLE_TOKEN"]["valueFrom"]["secretKeyRef"]["key"] == key
 
 
-# Who reaches it -------------------------------------------------------------------------------------------------------
+# Network access -------------------------------------------------------------------------------------------------------
 
 
-def test_it_reaches_the_store_and_name_servers_and_nothing_else() -> None:
+def test_console_reaches_only_the_store_and_name_servers() -> None:
     flows = Flows(render(CONSOLE))
     own = flows.pods["console"]
     assert flows.passes(own, flows.pods["redis"], 6379)
@@ -96,7 +96,7 @@ def test_it_reaches_the_store_and_name_servers_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("path", ["console.networkPolicy.from", "networkPolicy.clientsFrom"])
-def test_who_may_come_to_it_is_said(path: str) -> None:
+def test_console_ingress_rules(path: str) -> None:
     everybody = Flows(render(CONSOLE))
     assert everybody.passes(ELSEWHERE, everybody.pods["console"], 8080)
     flows = Flows(render(CONSOLE, nested(path, [{"podSelector": {"matchLabels": {"may": "yes"}}}])))
@@ -107,7 +107,7 @@ def test_who_may_come_to_it_is_said(path: str) -> None:
     assert flows.passes(ELSEWHERE, own, 9161)  # of networkPolicy.metricsFrom
 
 
-def test_a_proxy_beside_it_is_the_only_way_in() -> None:
+def test_sidecar_proxy_is_the_only_way_in() -> None:
     rendered = render(BESIDE)
     flows = Flows(rendered)
     assert rendered[f"Service/{NAME}-console"]["spec"]["ports"][0]["targetPort"] == 4180
@@ -121,7 +121,7 @@ def test_a_proxy_beside_it_is_the_only_way_in() -> None:
 
 @contextmanager
 def console(rendered: Rendered, folder: Path, store: str, token: str) -> Iterator[str]:
-    """Its URL. It runs with the file of a release, on any ports, and a token where the pod has it."""
+    """Run the console with the file of a release on free ports, with a token as in the pod; return its URL."""
     (folder / "admin-token").write_text(token)
     file = rendered[f"ConfigMap/{NAME}-console"]["data"]["penstock.yaml"]
     path = folder / "penstock.yaml"
@@ -152,15 +152,15 @@ def ask(url: str, token: str, **more: str) -> tuple[int, str]:
     return done.returncode, done.stdout.strip()
 
 
-def test_a_console_as_the_chart_sets_it_up_is_asked_with_its_token(up: Up, tmp_path: Path) -> None:
+def test_configured_console_accepts_its_token(up: Up, tmp_path: Path) -> None:
     with console(render(CONSOLE), tmp_path, up.tenant["url"], "abc" * 8) as url:
         status, told = ask(url, "abc" * 8, START_S="20")
-        assert (status, told.splitlines()[-1].startswith(f"console at {url}: tells of ")) == (0, True), told
+        assert (status, told.endswith(" edges")) == (0, True), told
         status, told = ask(url, "wrong")
-        assert (status, "/api/v1/overview was answered 401" in told) == (1, True)
+        assert (status, "/api/v1/overview returned 401" in told) == (1, True)
 
 
-def test_nobody_there_is_told() -> None:
+def test_unreachable_console_fails_the_test() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     status, told = ask(url, "abc", START_S="1")
     assert (status, len(told.splitlines()), "Connection refused" in told) == (1, 2, True)

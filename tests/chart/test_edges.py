@@ -1,4 +1,4 @@
-"""What the chart makes of an edge's values, as the edge itself reads it: docs/chart.md, "Edges"."""
+"""The settings that the chart creates for an edge, as the edge reads them: docs/chart.md, "Edges"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PORTS = {
 
 
 @pytest.mark.parametrize("edge", PORTS)
-def test_an_edge_listens_where_its_service_leads(edge: str, read: Read) -> None:
+def test_edge_listens_on_the_ports_of_its_service(edge: str, read: Read) -> None:
     rendered = render()
     settings, own = read(rendered, edge)
     service = rendered[f"Service/{NAME}-{edge}"]["spec"]
@@ -35,13 +35,13 @@ def test_an_edge_listens_where_its_service_leads(edge: str, read: Read) -> None:
     assert settings.store_url == f"redis://edge:s@{NAME}-redis:6379/0"
 
 
-def test_every_edge_of_the_product_is_in_the_chart() -> None:
+def test_chart_has_every_edge() -> None:
     budgets = render().of("PodDisruptionBudget")
     assert set(PORTS) == edges().keys()
     assert edges().keys() == {each["metadata"]["name"].removeprefix(f"{NAME}-") for each in budgets}
 
 
-def test_a_ring_node_has_a_name_that_stays_and_looks_for_the_others_by_theirs(read: Read) -> None:
+def test_ring_node_has_a_stable_name_and_finds_others(read: Read) -> None:
     """docs/operations.md, "Rings"."""
     rendered = render()
     _, own = read(rendered, "ring")
@@ -54,7 +54,7 @@ def test_a_ring_node_has_a_name_that_stays_and_looks_for_the_others_by_theirs(re
     assert rendered[f"StatefulSet/{NAME}-ring"]["spec"]["serviceName"] == f"{NAME}-ring-peers"
 
 
-def test_rqp_cast_is_on_every_address_of_the_pod_and_its_ports_are_open(read: Read) -> None:
+def test_rqp_cast_binds_every_address_and_its_ports_are_open(read: Read) -> None:
     """docs/rqp.md, "Who may reach it"."""
     rendered = render()
     _, own = read(rendered, "rqp")
@@ -70,7 +70,7 @@ def test_rqp_cast_is_on_every_address_of_the_pod_and_its_ports_are_open(read: Re
         ), port
 
 
-def test_whatever_is_switched_the_files_can_be_used(read: Read) -> None:
+def test_generated_files_are_valid_for_all_switches(read: Read) -> None:
     """Each file and environment once."""
     tried = set()
     for rendered in renderings():
@@ -83,8 +83,8 @@ def test_whatever_is_switched_the_files_can_be_used(read: Read) -> None:
     assert len(tried) > 20
 
 
-def test_settings_go_through_as_they_are(read: Read) -> None:
-    """Numbers stay whole numbers, whatever templates make of them; false is not nothing."""
+def test_settings_are_passed_unchanged(read: Read) -> None:
+    """Whole numbers stay whole numbers in templates; false is not empty."""
     values = {
         "workers": 3,
         "max_message_bytes": 12345678,
@@ -101,7 +101,7 @@ def test_settings_go_through_as_they_are(read: Read) -> None:
     assert settings.limits.max_input_bytes == 1 << 31
 
 
-def test_a_fifth_edge_is_one_block_of_values() -> None:
+def test_fifth_edge_is_one_block_of_values() -> None:
     telex = {
         "settings": {"lines": 2},
         "ports": {"telex": {"port": 4711, "listener": "wire"}},
@@ -117,7 +117,7 @@ def test_a_fifth_edge_is_one_block_of_values() -> None:
     assert "TEST_TELEX" not in rendered.env(f"Pod/{NAME}-test")
 
 
-def test_what_all_edges_have_is_said_once_and_each_may_say_otherwise() -> None:
+def test_edges_override_edge_defaults() -> None:
     rendered = render(
         {"edgeDefaults": {"replicas": 5, "pdb": {"enabled": False}, "peersService": True}},
         {"edges": {"tmq": {"replicas": 3, "pdb": {"enabled": True}, "peersService": False}}},
@@ -129,8 +129,8 @@ def test_what_all_edges_have_is_said_once_and_each_may_say_otherwise() -> None:
     assert f"Service/{NAME}-tmq-peers" not in rendered
 
 
-def test_a_pod_has_the_time_that_its_drain_takes(read: Read) -> None:
-    """docs/settings.md, drain: a pod's grace period must be longer than the three together, and the sleep before."""
+def test_grace_period_covers_the_drain(read: Read) -> None:
+    """docs/settings.md, drain: longer than its three times together, plus the preStop sleep."""
     drain = {"preStopSleepSeconds": 7, "graceSeconds": 1.5, "spreadSeconds": 3, "timeoutSeconds": 60}
     rendered = render(nested("edges.tmq.drain", drain))
     settings, _ = read(rendered, "tmq")
@@ -152,14 +152,14 @@ def test_liveness_never_depends_on_the_store() -> None:
         assert container["startupProbe"]["httpGet"]["path"] == "/healthz"
 
 
-def test_certificates_are_for_the_listeners_that_are_named() -> None:
+def test_certificates_apply_to_listed_listeners() -> None:
     values = {"secretName": "c", "listeners": ["document"]}
     listeners = render(nested("edges.tmq.tls", values)).file("tmq")["edges"]["tmq"]["listeners"]
     assert "tls" in listeners["document"]
     assert "tls" not in listeners["reference"]
 
 
-def test_a_port_that_is_no_listener_is_where_the_process_is(read: Read) -> None:
+def test_ports_without_a_listener_follow_the_settings(read: Read) -> None:
     ports = {"rqp": {"rqp-cast": {"port": 12000}}, "ring": {"ring-beacon": {"port": 8183}}}
     rendered = render({"edges": {edge: {"ports": its} for edge, its in ports.items()}})
     _, rqp = read(rendered, "rqp")
@@ -171,7 +171,7 @@ def test_a_port_that_is_no_listener_is_where_the_process_is(read: Read) -> None:
     assert not rqp.cast.receives
 
 
-def test_a_ring_node_that_has_another_port_is_called_so(read: Read) -> None:
+def test_ring_node_name_has_its_port(read: Read) -> None:
     """protos/ring.md 1.2: host:port with the TCP port."""
     rendered = render(nested("edges.ring.ports.ring.port", 8086))
     _, own = read(rendered, "ring")
@@ -182,7 +182,7 @@ def test_a_ring_node_that_has_another_port_is_called_so(read: Read) -> None:
     assert {port["port"] for port in own_pods["ports"]} == {8086, 8083}
 
 
-def test_without_a_node_the_ring_has_clients_alone(read: Read) -> None:
+def test_ring_without_a_node_has_clients_only(read: Read) -> None:
     rendered = render(nested("edges.ring.ports.ring.enabled", False))
     _, own = read(rendered, "ring")
     assert set(own.listeners) == {"clients"}
@@ -190,7 +190,7 @@ def test_without_a_node_the_ring_has_clients_alone(read: Read) -> None:
     assert ports == {"ring-clients", "health"}
 
 
-def test_every_address_is_the_one_that_is_said(read: Read) -> None:
+def test_bind_address_applies_everywhere(read: Read) -> None:
     rendered = render(nested("edgeDefaults.bindAddress", "::"))
     _, own = read(rendered, "ring")
     assert own.node.beacon_host == "::"
@@ -198,7 +198,7 @@ def test_every_address_is_the_one_that_is_said(read: Read) -> None:
     assert {listener.host for listener in own.listeners.values()} == {"::"}
 
 
-def test_nodes_that_are_dialled_with_tls_dial_with_it(read: Read) -> None:
+def test_nodes_with_tls_dial_with_tls(read: Read) -> None:
     """docs/chart.md, "TLS"."""
     clients = render(nested("edges.ring.tls", {"secretName": "c", "listeners": ["clients"]}))
     _, own = read(clients, "ring")
@@ -209,14 +209,14 @@ def test_nodes_that_are_dialled_with_tls_dial_with_it(read: Read) -> None:
     assert None not in (own.listeners["clients"].tls, own.listeners["ring"].tls, own.node.dial.tls)
 
 
-def test_the_ports_that_edges_open_by_themselves_are_known() -> None:
+def test_default_ports_of_edges_are_known() -> None:
     known = yaml.safe_load((CHART / "files" / "ports.yaml").read_text())
     values = yaml.safe_load((CHART / "values.yaml").read_text())["edges"]
     assert known == {edge: list(its["ports"]) for edge, its in values.items()}
 
 
-def test_fractions_and_numbers_may_be_said_on_the_command_line(read: Read) -> None:
-    """helm makes a text of 0.5, and a number of 500."""
+def test_fractions_and_numbers_with_set(read: Read) -> None:
+    """helm turns 0.5 into text and 500 into a number."""
     told = ("edges.tmq.drain.spreadSeconds=0.5", "edges.rqp.autoscaling.type=keda")
     keda = ("serverAddress=http://p", "threshold=5000000", "activationThreshold=20")
     flags = [*told, *(f"edges.rqp.autoscaling.keda.{each}" for each in keda)]
@@ -228,7 +228,7 @@ def test_fractions_and_numbers_may_be_said_on_the_command_line(read: Read) -> No
     assert (trigger["metadata"]["threshold"], trigger["metadata"]["activationThreshold"]) == ("5000000", "20")
 
 
-def test_pods_are_spread_as_is_said() -> None:
+def test_topology_spread_is_applied() -> None:
     own = {"topologyKey": "zone", "maxSkew": 2, "labelSelector": {"matchLabels": {"app": "mine"}}}
     spread = [own, {"topologyKey": "host", "maxSkew": 1}]
     first, second = render(nested("edges.tmq.topologySpread", spread)).pod(TMQ)["topologySpreadConstraints"]
@@ -236,7 +236,7 @@ def test_pods_are_spread_as_is_said() -> None:
     assert second["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == "tmq"
 
 
-def test_a_stateful_set_takes_of_a_deployments_strategy_what_it_knows() -> None:
+def test_stateful_set_uses_supported_fields_of_a_strategy() -> None:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}
     rendered = render(nested("edgeDefaults.strategy", rolling))
     assert rendered[f"Deployment/{NAME}-tmq"]["spec"]["strategy"] == rolling

@@ -30,7 +30,7 @@ def environment(up: Up) -> dict[str, str]:
 
 
 def run(up: Up, places: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """As in the pod: the script alone, elsewhere than the packages that it uses."""
+    """Run the script as in the pod: in another folder than its packages."""
     return subprocess.run(
         [sys.executable, str(SCRIPT)],
         env={**environment(up), **places},
@@ -41,7 +41,7 @@ def run(up: Up, places: dict[str, str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_message_goes_through_every_edge_and_nothing_stays(up: Up) -> None:
+def test_message_passes_every_edge_and_is_cleaned_up(up: Up) -> None:
     done = run(up, places(up))
     assert done.returncode == 0, done
     lines = done.stdout.splitlines()
@@ -50,14 +50,14 @@ def test_a_message_goes_through_every_edge_and_nothing_stays(up: Up) -> None:
     assert up.shell.run("queue", "list", "--json").objects == []
 
 
-def test_an_edge_for_some_networks_alone_is_left_out() -> None:
+def test_edge_restricted_to_networks_is_skipped() -> None:
     """The test's pod may be in none of them."""
     allow = nested("edges.tmq.settings.listeners.document.allow", ["10.20.0.0/16"])
     tested = {name for name in render(allow).env(f"Pod/{NAME}-test") if name.startswith("TEST_")}
     assert tested == {"TEST_PUBSUB", "TEST_RING", "TEST_RQP"}
 
 
-def test_an_edge_without_pods_is_not_tried_and_one_with_tls_of_its_own_is_tried_with_it() -> None:
+def test_edges_without_pods_and_with_tls() -> None:
     files = {"certificate": "/a/tls.crt", "key": "/a/tls.key"}
     asking = {"settings": {"listeners": {"mca": {"tls": {**files, "client_ca": "/a/ca.crt"}}}}}
     rendered = render(
@@ -75,8 +75,8 @@ def test_an_edge_without_pods_is_not_tried_and_one_with_tls_of_its_own_is_tried_
     assert tested == {"TEST_TMQ": f"tls://{NAME}-tmq:6161", "TEST_RING": f"tcp://{NAME}-ring:9000"}
 
 
-def test_its_image_is_one_that_edges_have() -> None:
-    """That of all edges may be in no registry where each edge has its own."""
+def test_helm_test_uses_an_image_of_edges() -> None:
+    """The default image may be in no registry if each edge has its own."""
     own = {name: {"image": {"repository": f"own/{name}", "pullPolicy": "Always"}} for name in EDGES}
     for edges, image in (
         ({"tmq": own["tmq"]}, "penstock-edge:"),
@@ -88,16 +88,16 @@ def test_its_image_is_one_that_edges_have() -> None:
         assert container["imagePullPolicy"] == ("Always" if "own" in image else "IfNotPresent")
 
 
-def test_every_edge_of_the_chart_that_says_a_port_is_known_to_it(up: Up) -> None:
-    """One that is not fails, and so does a test of nothing."""
+def test_script_knows_every_tested_edge(up: Up) -> None:
+    """An unknown edge fails, and so does a test of nothing."""
     strange = run(up, {"TEST_TELEX": "tcp://127.0.0.1:1"})
     assert strange.returncode == 1
-    assert "telex at tcp://127.0.0.1:1: this script does not know" in strange.stdout
+    assert "telex at tcp://127.0.0.1:1: this script does not support its protocol" in strange.stdout
     nothing = run(up, {})
-    assert (nothing.returncode, nothing.stdout.strip()) == (1, "no edge to test: TEST_<EDGE> names none")
+    assert (nothing.returncode, nothing.stdout.strip()) == (1, "no edge to test: no TEST_<EDGE> is set")
 
 
-def test_an_edge_that_is_away_fails_and_the_others_are_tried(up: Up) -> None:
+def test_missing_edge_fails_and_others_are_tested(up: Up) -> None:
     known = places(up)
     done = run(up, {**known, "TEST_TMQ": f"tcp://127.0.0.1:{free_port()}"})
     assert done.returncode == 1
@@ -105,8 +105,8 @@ def test_an_edge_that_is_away_fails_and_the_others_are_tried(up: Up) -> None:
     assert done.stdout.count(": sent and received") == len(known) - 1
 
 
-def test_an_edge_on_its_way_up_is_waited_for(up: Up) -> None:
-    """Whoever pastes `helm install` and `helm test` has no pods yet."""
+def test_starting_edge_is_waited_for(up: Up) -> None:
+    """Directly after `helm install` there are no pods yet."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, str(SCRIPT)],
@@ -115,7 +115,7 @@ def test_an_edge_on_its_way_up_is_waited_for(up: Up) -> None:
         text=True,
     )
     assert process.stdout is not None
-    assert ": not there yet: " in process.stdout.readline()
+    assert ": not ready: " in process.stdout.readline()
     with socket.create_server(("127.0.0.1", port)) as server:
         server.settimeout(20)
         client, _ = server.accept()
@@ -130,12 +130,12 @@ def test_an_edge_on_its_way_up_is_waited_for(up: Up) -> None:
 
 
 def pump(source: socket.socket, target: socket.socket) -> None:
-    """Until the source has ended."""
+    """Copy data until the source ends."""
     while data := source.recv(65536):
         target.sendall(data)
 
 
-def test_an_edge_that_answers_something_else_fails(up: Up) -> None:
+def test_wrong_answer_fails(up: Up) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         mute.settimeout(20)
         process = subprocess.Popen(
@@ -156,10 +156,10 @@ def test_an_edge_that_answers_something_else_fails(up: Up) -> None:
     assert "sent and received" not in said
 
 
-def test_an_edge_that_speaks_tls_is_spoken_to_in_tls_and_no_queue_stays_though_no_message_comes(
+def test_tls_edge_is_tested_with_tls_and_its_queue_is_removed(
     tmp_path: Path,
 ) -> None:
-    """Whoever signed its certificate. 16 octets are less than what is sent (charts/penstock/README.md, "Test")."""
+    """With any certificate authority. 16 bytes are less than what is sent (charts/penstock/README.md, "Test")."""
     listener = Authority.create(tmp_path).listener()
     prefix = "PENSTOCK_EDGES__TMQ__LISTENERS__DOCUMENT__TLS__"
     shell = Shell(tmp_path, {f"{prefix}{name.upper()}": str(path) for name, path in listener.items()})

@@ -1,4 +1,4 @@
-"""Who reaches whom through a release's policies, nobody else: chart.md, "What edges need of the network"."""
+"""Allowed connections of a release, and no others: chart.md, "What edges need of the network"."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ALL: Values = together(
 )
 EDGES = {"tmq", "pubsub", "rqp", "ring"}
 CLIENTS_OF_STORE = EDGES | {"operator", "console", "analytics", "test"}
-# also what speaks to the API server alone: a pod's token is for https://kubernetes.default.svc, a name
+# includes clients of the API server alone: a pod uses the name https://kubernetes.default.svc
 CLIENTS_OF_DNS = CLIENTS_OF_STORE | {"uninstall"}
 ELSEWHERE = {"app.kubernetes.io/name": "somebody", COMPONENT: "else"}
 NODE_DNS = {"k8s-app": "kube-dns"}
-ANYWHERE = {"rqp"}  # other systems have any ports
+ANYWHERE = {"rqp"}  # other systems may use any port
 API_PORTS = (443, 6443)
 
 
@@ -27,7 +27,7 @@ def flows() -> Flows:
     return Flows(render(ALL))
 
 
-def test_what_uses_the_store_reaches_it_and_nobody_else_does(flows: Flows) -> None:
+def test_only_users_of_the_store_reach_it(flows: Flows) -> None:
     redis = flows.pods["redis"]
     assert set(needs_store(render(ALL))) == CLIENTS_OF_STORE
     for name in CLIENTS_OF_STORE:
@@ -40,8 +40,8 @@ def test_what_uses_the_store_reaches_it_and_nobody_else_does(flows: Flows) -> No
 
 
 @pytest.mark.parametrize("port", [53, 5353])
-def test_name_servers_are_reached_on_the_ports_of_their_pods(flows: Flows, port: int) -> None:
-    """OpenShift's listen on 5353 behind a Service on 53, and policies hold behind it."""
+def test_name_servers_are_reached_on_their_pods_ports(flows: Flows, port: int) -> None:
+    """OpenShift's listen on 5353 behind a Service on 53, and policies apply behind it."""
     for name in CLIENTS_OF_DNS:
         for protocol in ("UDP", "TCP"):
             assert flows.passes(flows.pods[name], NODE_DNS, port, protocol), (name, protocol)
@@ -59,7 +59,7 @@ def test_name_servers_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("port", API_PORTS)
-def test_the_api_server_is_reached_by_what_has_rights_there(flows: Flows, port: int) -> None:
+def test_only_pods_with_rights_reach_the_api_server(flows: Flows, port: int) -> None:
     having = {"operator", "uninstall", "analytics"}
     for name, labels in flows.pods.items():
         if name not in ANYWHERE:
@@ -72,7 +72,7 @@ def test_the_api_server_is_reached_by_what_has_rights_there(flows: Flows, port: 
     assert accounts == having <= CLIENTS_OF_DNS
 
 
-def test_the_hook_reaches_a_store_outside_to_let_go_of_what_stays_there() -> None:
+def test_hook_reaches_an_external_store() -> None:
     rendered = render(EXTERNAL, nested("externalRedis.tls.existingSecret", "store-tls"))
     container = rendered.container(f"Job/{NAME}-uninstall")
     (url,) = [each for each in container["env"] if each["name"] == "REDIS_URL"]
@@ -83,12 +83,12 @@ def test_the_hook_reaches_a_store_outside_to_let_go_of_what_stays_there() -> Non
     assert {"port": 6379} in [port for rule in policy for port in rule["ports"]]
 
 
-def test_the_hook_reaches_nothing_but_the_api_server_and_name_servers(flows: Flows) -> None:
+def test_hook_reaches_only_the_api_server_and_name_servers(flows: Flows) -> None:
     assert not flows.passes(flows.pods["uninstall"], flows.pods["redis"], 6379)
     assert not flows.passes(flows.pods["uninstall"], ELSEWHERE, 80)
 
 
-def test_the_test_and_everybody_reach_ports_of_clients(flows: Flows) -> None:
+def test_client_ports_are_open_by_default(flows: Flows) -> None:
     for edge, port in {"tmq": 6161, "pubsub": 7171, "rqp": 11311, "ring": 9000}.items():
         for sender in (flows.pods["test"], ELSEWHERE, None):
             assert flows.passes(sender, flows.pods[edge], port), (edge, sender)
@@ -96,7 +96,7 @@ def test_the_test_and_everybody_reach_ports_of_clients(flows: Flows) -> None:
     assert flows.passes(ELSEWHERE, flows.pods["operator"], 9161)
 
 
-def test_the_test_gets_in_where_clients_are_named() -> None:
+def test_helm_test_is_allowed_where_clients_are_restricted() -> None:
     named = [{"podSelector": {"matchLabels": {"may": "yes"}}}]
     flows = Flows(render(ALL, {"networkPolicy": {"clientsFrom": named, "metricsFrom": named}}))
     for port in (6161, 9161):
@@ -108,7 +108,7 @@ def test_the_test_gets_in_where_clients_are_named() -> None:
 @pytest.mark.parametrize(
     ("edge", "port", "protocol"), [("ring", 8085, "TCP"), ("ring", 8083, "UDP"), ("pubsub", 7172, "TCP")]
 )
-def test_ports_of_peers_are_for_pods_of_the_edge(flows: Flows, edge: str, port: int, protocol: str) -> None:
+def test_peer_ports_are_open_to_pods_of_the_edge(flows: Flows, edge: str, port: int, protocol: str) -> None:
     own = flows.pods[edge]
     assert flows.passes(own, own, port, protocol)
     assert flows.passes(own, None, port, protocol)  # nodes and neighbours of other releases
@@ -116,17 +116,17 @@ def test_ports_of_peers_are_for_pods_of_the_edge(flows: Flows, edge: str, port: 
         assert not flows.passes(sender, own, port, protocol), sender
 
 
-def test_the_operator_goes_where_it_is_told_beside() -> None:
+def test_operator_egress_is_applied() -> None:
     assert not Flows(render()).passes(Flows(render()).pods["operator"], None, 8443)
     told = Flows(render(nested("operator.networkPolicy.egress", [{"ports": [{"port": 8443}]}])))
     assert told.passes(told.pods["operator"], None, 8443)
     assert not told.passes(told.pods["tmq"], None, 8443)
 
 
-# What a single writer, and its data, hang on --------------------------------------------------------------------------
+# A single writer and its data -----------------------------------------------------------------------------------------
 
 
-def test_of_the_store_and_the_operator_there_is_one_at_a_time() -> None:
+def test_store_and_operator_never_run_twice() -> None:
     rendered = render()
     assert rendered[f"StatefulSet/{NAME}-redis"]["spec"]["replicas"] == 1
     operator = rendered[f"Deployment/{NAME}-operator"]["spec"]
@@ -134,7 +134,7 @@ def test_of_the_store_and_the_operator_there_is_one_at_a_time() -> None:
 
 
 def test_edges_are_replaced_one_by_one() -> None:
-    """docs/chart.md, "Upgrade": a new one is ready before an old one goes; on nodes' ports, after."""
+    """docs/chart.md, "Upgrade": a new one is ready before an old one stops; on nodes' ports, after."""
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     for edge in EDGES - {"ring"}:
         assert render()[f"Deployment/{NAME}-{edge}"]["spec"]["strategy"] == rolling
@@ -146,12 +146,12 @@ def test_edges_are_replaced_one_by_one() -> None:
     assert rqp["template"]["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
 
 
-def test_the_hook_is_tried_once_and_ends_in_time() -> None:
+def test_hook_runs_once_and_ends_in_time() -> None:
     spec = render(nested("operator.uninstallHook.timeoutSeconds", 90))[f"Job/{NAME}-uninstall"]["spec"]
     assert (spec["backoffLimit"], spec["activeDeadlineSeconds"]) == (0, 150)
 
 
-def test_redis_has_the_time_to_load_and_its_passwords_only_in_memory() -> None:
+def test_redis_may_load_and_keeps_passwords_in_memory() -> None:
     place = f"StatefulSet/{NAME}-redis"
     rendered = render()
     startup = rendered.container(place)["startupProbe"]
@@ -160,7 +160,7 @@ def test_redis_has_the_time_to_load_and_its_passwords_only_in_memory() -> None:
     assert tmp["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Mi"}
 
 
-def test_files_are_the_groups_and_volumes_are_not_gone_through_each_time() -> None:
+def test_volumes_have_a_group_without_recursive_chown() -> None:
     outside = {"redis": {"enabled": False}, "externalRedis": {"existingSecret": "s"}}
     tls = nested("externalRedis.tls.existingSecret", "ca")
     for _, pod in render(ALL, outside, tls, nested("edgeDefaults.tls.secretName", "c"), RING_DIALS).pods():

@@ -1,4 +1,4 @@
-"""Upgrades of a release, and who may do what in it, on a real API server: docs/chart.md."""
+"""Upgrades of a release and its permissions, on a real API server: docs/chart.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.kubernetes.namespaces import RESTRICTED
 from tests.servers import eventually
 
 SCALED: Values = nested("edges.tmq.autoscaling.type", "hpa")
-DRY = ("--dry-run=server",)  # it looks at what there is, and changes nothing
+DRY = ("--dry-run=server",)  # the dry run reads the cluster and changes nothing
 
 
 def secret(release: Release, part: str) -> dict[str, str]:
@@ -36,10 +36,10 @@ def replicas(release: Release) -> int:
     return found
 
 
-def test_an_upgrade_keeps_passwords_and_tokens_and_restarts_nothing_unless_one_is_said(
+def test_upgrade_keeps_passwords_without_restarts(
     installed: Release,
 ) -> None:
-    """What is said stands among the release's values, the rest in Secrets alone, so that these can be used again."""
+    """Explicit ones are in the release's values, generated ones in Secrets only, so that values can be reused."""
     installed.upgrade(CONSOLE)
     made, before, (token,) = (
         secret(installed, "redis"),
@@ -71,8 +71,8 @@ def test_an_upgrade_keeps_passwords_and_tokens_and_restarts_nothing_unless_one_i
     assert json.loads(installed.cluster.helm(*get)) == said
 
 
-def test_an_edge_keeps_its_pods_when_a_scaler_comes_and_goes(installed: Release) -> None:
-    """docs/chart.md, "Upgrade": until the scaler has its say there are as many as before."""
+def test_edge_keeps_its_pods_when_autoscaling_changes(installed: Release) -> None:
+    """docs/chart.md, "Upgrade": the number stays until the autoscaler changes it."""
     five = nested("edges.tmq.replicas", 5)
     installed.upgrade(five)
     installed.upgrade(five, SCALED)
@@ -85,15 +85,15 @@ def test_an_edge_keeps_its_pods_when_a_scaler_comes_and_goes(installed: Release)
     assert replicas(installed) == 5
 
 
-def test_another_name_does_not_leave_the_store_behind(installed: Release) -> None:
-    """docs/chart.md, "Upgrade": it would be an empty one."""
-    own, new = f"the release's store is {NAME}-redis", f"under the new name {RELEASE}-q-redis"
-    with pytest.raises(CommandFailed, match=f"{own}, and {new}.*say fullnameOverride={NAME}"):
+def test_new_name_does_not_abandon_the_store(installed: Release) -> None:
+    """docs/chart.md, "Upgrade": the new store would be empty."""
+    own, new = f"the release's store is {NAME}-redis", f"the new name {RELEASE}-q-redis"
+    with pytest.raises(CommandFailed, match=f"{own}, and {new}.*set fullnameOverride={NAME}"):
         installed.upgrade({"nameOverride": "q"}, flags=DRY)
     assert "WARNING" not in installed.upgrade({"nameOverride": "q", "fullnameOverride": NAME}, flags=DRY)
 
 
-def test_a_release_beside_another_is_warned(installed: Release) -> None:
+def test_second_release_in_a_namespace_is_warned(installed: Release) -> None:
     """docs/chart.md, "Namespaces and rights"."""
     words = (
         "install",
@@ -105,17 +105,17 @@ def test_a_release_beside_another_is_warned(installed: Release) -> None:
         "crds.enabled=false",
     )
     said = installed.cluster.helm(*words, *DRY)
-    assert f"WARNING: {RELEASE} has an operator in this namespace, too" in said
+    assert f"WARNING: {RELEASE} also has an operator in this namespace" in said
 
 
-# Rights ---------------------------------------------------------------------------------------------------------------
+# Permissions ----------------------------------------------------------------------------------------------------------
 
-ROLES = ("view", "edit", "admin")  # which have what is gathered
+ROLES = ("view", "edit", "admin")  # with the aggregated rules
 AGGREGATES = tuple(f"rbac.authorization.k8s.io/aggregate-to-{role}" for role in ROLES)
 
 
-def test_who_may_edit_a_namespace_may_edit_its_queues(api_server: ApiServer, installed: Release) -> None:
-    """By the ClusterRoles that Kubernetes adds to its own view and edit."""
+def test_namespace_editors_may_edit_queues(api_server: ApiServer, installed: Release) -> None:
+    """Through the ClusterRoles that are aggregated to view and edit."""
     role = f"{installed.namespace}.{NAME}-"
     cluster, where = installed.cluster, ("--namespace", installed.namespace)
     for name, user in (("view", "nobody"), ("edit", "developer")):
@@ -133,7 +133,7 @@ def test_who_may_edit_a_namespace_may_edit_its_queues(api_server: ApiServer, ins
 
 @pytest.fixture
 def tenant(api_server: ApiServer, installed: Release, new_namespace: Callable[..., str]) -> Release:
-    """Admin of a namespace of its own, by whatever the controller would gather in the ClusterRole `admin`."""
+    """The admin of a namespace, with the rules that the controller would aggregate into the ClusterRole `admin`."""
     cluster, namespace = installed.cluster, new_namespace(**RESTRICTED)
     for role in cluster.items("clusterroles.rbac.authorization.k8s.io"):
         name = role["metadata"]["name"]
@@ -145,8 +145,8 @@ def tenant(api_server: ApiServer, installed: Release, new_namespace: Callable[..
     return Release(tenant, namespace)
 
 
-def test_a_tenant_installs_in_its_namespace(tenant: Release) -> None:
-    """docs/chart.md, "Namespaces and rights": with definitions and aggregated roles of another release."""
+def test_tenant_installs_in_its_namespace(tenant: Release) -> None:
+    """docs/chart.md, "Namespaces and rights": with CRDs and aggregated roles of another release."""
     with pytest.raises(CommandFailed, match=r"customresourcedefinitions.*forbidden"):
         tenant.install()
     modest = {"crds": {"enabled": False}, "rbac": {"aggregate": False}}

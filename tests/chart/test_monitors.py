@@ -1,4 +1,4 @@
-"""Prometheus finds every process once, and Grafana the dashboards."""
+"""Prometheus scrapes every process once, and Grafana finds the dashboards."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tests.chart.console import CONSOLE
 from tests.chart.flows import selects
 
 DASHBOARDS = CHART / "files" / "dashboards"
-INSTANCE = "app.kubernetes.io/instance"  # dashboards ask for it
+INSTANCE = "app.kubernetes.io/instance"  # the dashboards use it
 
 
-def test_prometheus_finds_every_pod_with_a_health_port_once() -> None:
+def test_every_pod_is_scraped_once() -> None:
     rendered = render(
         CONSOLE, nested("monitoring.podMonitor", {"enabled": True, "additionalLabels": {"release": "p"}})
     )
@@ -32,8 +32,8 @@ def test_prometheus_finds_every_pod_with_a_health_port_once() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ClusterIP", "NodePort", "LoadBalancer"])
-def test_services_lead_to_every_pod_with_a_health_port_once(kind: str) -> None:
-    """Edges', the operator's and the console's, for a ServiceMonitor; never from outside."""
+def test_service_monitor_covers_every_pod_once(kind: str) -> None:
+    """Edges, operator and console; never from outside."""
     rendered = render(
         CONSOLE,
         nested("monitoring.serviceMonitor.enabled", True),
@@ -42,7 +42,7 @@ def test_services_lead_to_every_pod_with_a_health_port_once(kind: str) -> None:
     )
     monitor = rendered[f"ServiceMonitor/{NAME}"]["spec"]
     assert INSTANCE in monitor["targetLabels"]
-    wanted = monitor["selector"]  # by the label of that name, too
+    wanted = monitor["selector"]  # also by the label with that name
     led = [
         each["spec"]["selector"]["app.kubernetes.io/component"]
         for each in rendered.of("Service")
@@ -55,12 +55,12 @@ def test_services_lead_to_every_pod_with_a_health_port_once(kind: str) -> None:
             assert each["spec"].get("type", "ClusterIP") == "ClusterIP"
 
 
-def test_without_a_servicemonitor_nobody_needs_a_second_service() -> None:
+def test_no_second_service_without_a_service_monitor() -> None:
     rendered = render(nested("edgeDefaults.service.type", "NodePort"))
     assert f"Service/{NAME}-tmq-health" not in rendered
 
 
-def test_grafanas_sidecar_finds_the_dashboards() -> None:
+def test_sidecar_finds_the_dashboards() -> None:
     found = render(nested("monitoring.dashboards.enabled", True))[f"ConfigMap/{NAME}-dashboards"]
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
     files = {f"penstock-{path.name}": json.loads(path.read_text()) for path in DASHBOARDS.glob("*.json")}

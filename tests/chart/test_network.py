@@ -1,4 +1,4 @@
-"""Who may come to what, and where what may go: docs/chart.md, "What edges need of the network"."""
+"""NetworkPolicies: docs/chart.md, "What edges need of the network"."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _egress(rendered: Rendered, edge: str = "tmq") -> Any:
     return rendered[f"NetworkPolicy/{NAME}-{edge}"]["spec"]["egress"]
 
 
-def test_the_way_to_the_store_is_the_port_of_its_pod() -> None:
-    """A policy sees where a packet goes after the Service has led it there."""
+def test_store_policy_uses_the_pod_port() -> None:
+    """Policies apply after the Service has routed the packet."""
     rendered = render(nested("redis.service.port", 6380))
     (listening,) = rendered.container(f"StatefulSet/{NAME}-redis")["ports"]
     (rule,) = [rule for rule in _egress(rendered) if "redis" in str(rule)]
@@ -36,16 +36,14 @@ def test_the_way_to_the_store_is_the_port_of_its_pod() -> None:
         ("redis://edge:s@store.example/0", "", set()),
     ],
 )
-def test_the_way_to_a_store_outside_has_the_ports_of_its_urls(
-    url: str, admin_url: str, ports: set[int]
-) -> None:
+def test_external_store_policy_uses_the_ports_of_urls(url: str, admin_url: str, ports: set[int]) -> None:
     outside = {"redis": {"enabled": False}, "externalRedis": {"url": url, "adminUrl": admin_url}}
     _, rule = [rule for rule in _egress(render(outside)) if "to" not in rule][:2]
     assert {port["port"] for port in rule["ports"]} == {6379, 26379} | ports
 
 
-def test_the_ports_that_the_page_names_reach_a_server_with_tls_and_sentinels_before_it() -> None:
-    """docs/chart.md, "The store": a list in the values takes the place of the chart's own."""
+def test_store_ports_of_the_page_reach_sentinels_and_servers() -> None:
+    """docs/chart.md, "The store": a list in the values replaces the chart's own."""
     section = (ROOT / "docs" / "chart.md").read_text().partition("\n## The store\n")[2].partition("\n## ")[0]
     values = yaml.safe_load((ROOT / "docs" / "examples" / "chart" / "store.yaml").read_text())
     open_ports = {port["port"] for rule in _egress(render(values)) for port in rule["ports"]}
@@ -56,7 +54,7 @@ def test_the_ports_that_the_page_names_reach_a_server_with_tls_and_sentinels_bef
     assert "rediss+sentinel://" in section
 
 
-def test_redis_lets_in_whom_it_is_told() -> None:
+def test_redis_from_is_applied() -> None:
     (rule,) = render(NODES)[f"NetworkPolicy/{NAME}-redis"]["spec"]["ingress"]
     own, *others = rule["from"]
     assert "podSelector" in own
@@ -68,8 +66,8 @@ def _ports(service: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("outside", ["NodePort", "LoadBalancer"])
-def test_what_leads_in_from_outside_does_not_lead_to_trusted_ports(outside: str) -> None:
-    """Who reaches a node's port is a node; those inside find it by another Service."""
+def test_external_services_exclude_trusted_ports(outside: str) -> None:
+    """Clients that reach a node port count as nodes; peers in the cluster use another Service."""
     rendered = render(nested("edges.ring.service.type", outside))
     assert _ports(rendered[f"Service/{NAME}-ring"]) == ["ring-clients"]
     inside = rendered[f"Service/{NAME}-ring-inside"]
@@ -78,14 +76,14 @@ def test_what_leads_in_from_outside_does_not_lead_to_trusted_ports(outside: str)
     assert inside["metadata"]["labels"]["penstock.dev/discover"] == "true"
 
 
-def test_a_trusted_port_leads_in_from_outside_if_it_says_so() -> None:
+def test_trusted_port_can_be_exposed_explicitly() -> None:
     said = {"type": "LoadBalancer"}, {"text-link": {"enabled": True, "expose": True}}
     rendered = render({"edges": {"pubsub": {"service": said[0], "ports": said[1]}}})
     assert _ports(rendered[f"Service/{NAME}-pubsub"]) == ["text", "text-link"]
     assert f"Service/{NAME}-pubsub-inside" not in rendered
 
 
-def test_inside_one_service_has_all_ports() -> None:
+def test_cluster_service_has_all_ports() -> None:
     rendered = render({})
     assert _ports(rendered[f"Service/{NAME}-ring"]) == ["ring", "ring-beacon", "ring-clients", "health"]
     assert not [place for place in rendered.objects if place.endswith("-inside")]

@@ -1,6 +1,6 @@
-"""NOTES.txt as helm renders it: each hint where its options are so, and not where they are otherwise.
+"""NOTES.txt as helm renders it: each hint appears only with its options.
 
-What needs an API server is in test_installed.py: a release beside others, and the console's token.
+Hints that need an API server are in test_installed.py: several releases, and the console's token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOPBACK = together(CONSOLE, nested("console.bindAddress", "127.0.0.1"))
 
 @dataclass(frozen=True)
 class Hint:
-    """`words` are there with `on`, and not with `off`."""
+    """`words` appear with `on`, and not with `off`."""
 
     words: str
     on: Values
@@ -31,21 +31,21 @@ class Hint:
 
 
 HINTS = (
-    Hint("Alerts lead to no runbooks: say where", ALERTS, together(ALERTS, RUNBOOKS)),
-    Hint("(monitoring.prometheusRule.runbookUrl)", ALERTS, {}),
+    Hint("Alerts have no links to runbooks: set", ALERTS, together(ALERTS, RUNBOOKS)),
+    Hint("set monitoring.prometheusRule.runbookUrl", ALERTS, {}),
     Hint(f"tmq-document {NAME}-tmq.shop:6161", {}, nested("edges.tmq.enabled", False)),
     Hint(f"tmq-document {NAME}-tmq.shop:7", nested("edges.tmq.ports.tmq-document.servicePort", 7), {}),
     Hint("kind: Queue metadata: name: orders", {}, nested("operator.enabled", False)),
-    Hint("The operator is off: set the store up once", nested("operator.enabled", False), {}),
-    Hint("One message through every edge, and back:", {}, nested("helmTest.enabled", False)),
+    Hint("The operator is off: set up the store", nested("operator.enabled", False), {}),
+    Hint("Test the release: send a message through every edge:", {}, nested("helmTest.enabled", False)),
     Hint("helm test demo --namespace shop --logs", {}, nested("helmTest.enabled", False)),
-    Hint("and back, and what the console tells:", CONSOLE, LOOPBACK),
-    Hint("Nodes of the ring keep what they have to send", {}, nested("edges.ring.enabled", False)),
+    Hint("through every edge, and query the console:", CONSOLE, LOOPBACK),
+    Hint("Unsent messages of ring nodes wait", {}, nested("edges.ring.enabled", False)),
     Hint("penstock queue list 'ring/*'", {}, nested("edges.ring.ports.ring.enabled", False)),
     Hint("The store is the chart's own: one pod", {}, OUTSIDE),
-    Hint("Its data goes with its pod", nested("redis.persistence.enabled", False), {}),
-    Hint("Its data goes with its pod", nested("redis.persistence.enabled", False), OUTSIDE),
-    Hint("this prints: penstock store rights --user till", OUTSIDE, {}),
+    Hint("Its data is lost with its pod", nested("redis.persistence.enabled", False), {}),
+    Hint("Its data is lost with its pod", nested("redis.persistence.enabled", False), OUTSIDE),
+    Hint("the output of: penstock store rights --user till", OUTSIDE, {}),
     Hint("WARNING: operator.acceptLoss is set.", nested("operator.acceptLoss", True), {}),
     Hint("The console, a page and an HTTP API:", CONSOLE, {}),
     Hint(f"port-forward --namespace shop service/{NAME}-console 9180:80 ", CONSOLE, LOOPBACK),
@@ -62,12 +62,12 @@ HINTS = (
 
 
 @pytest.mark.parametrize("hint", HINTS, ids=lambda hint: hint.words)
-def test_a_hint_is_given_where_it_is_true(hint: Hint) -> None:
+def test_hints_appear_when_they_apply(hint: Hint) -> None:
     assert hint.words in notes(hint.on)
     assert hint.words not in notes(hint.off)
 
 
-def test_they_say_what_is_installed_and_nothing_of_warnings() -> None:
+def test_notes_without_warnings() -> None:
     told = notes({})
     assert told.startswith("Penstock ")
     assert "is installed as demo in shop." in told
@@ -75,14 +75,14 @@ def test_they_say_what_is_installed_and_nothing_of_warnings() -> None:
 
 
 ANALYTICS = together(ALERTS, nested("analytics.enabled", True))
-STALE = "sounds when a report is older than"
+STALE = "fires when a report is older than"
 
 
 @pytest.mark.parametrize(
     ("schedule", "hours"),
     [
         ("*/5 ?   * * ?", 1),
-        ("7 */5 * * *", 5),  # from 20 to 0 it is 4
+        ("7 */5 * * *", 5),  # 4 hours from 20 to 0
         ("7 5/9 * * *", 9),  # 5, 14, 23
         ("7 3 * * *", 24),
         ("7 23,1,9-17/4 * * *", 8),  # 23, 1, 9, 13, 17
@@ -91,18 +91,18 @@ STALE = "sounds when a report is older than"
         ("@every 1h30m1800s", 2),
     ],
 )
-def test_a_report_that_cannot_be_in_time_is_warned_of(schedule: str, hours: float) -> None:
+def test_schedule_longer_than_the_limit_is_warned(schedule: str, hours: float) -> None:
     seconds = int(hours * 3600)
 
     def told(stale: int) -> str:
         values = nested("monitoring.prometheusRule.analyticsStaleSeconds", stale)
         return notes(together(ANALYTICS, nested("analytics.schedule", schedule), values))
 
-    assert f"leaves {seconds} s between two runs" in told(seconds)
+    assert f"has {seconds} s or more between two runs" in told(seconds)
     assert STALE not in told(seconds + 1)
 
 
-def test_nobody_is_warned_of_an_alert_that_there_is_not() -> None:
+def test_no_warning_for_a_disabled_alert() -> None:
     daily = together(ANALYTICS, nested("analytics.schedule", "@daily"))
     assert STALE in notes(daily)
     for off in (
@@ -114,7 +114,7 @@ def test_nobody_is_warned_of_an_alert_that_there_is_not() -> None:
         assert STALE not in notes(together(daily, off))
 
 
-def test_the_queue_is_put_where_somebody_watches() -> None:
+def test_example_queue_is_in_a_watched_namespace() -> None:
     for watch, where in (
         ({"namespaces": ["east", "west"]}, "east"),
         ({"namespaces": ["east", "shop"]}, "shop"),

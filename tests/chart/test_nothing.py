@@ -1,4 +1,4 @@
-"""What takes a default out: null, and "" where a chart around this one says it, of whose nulls Helm keeps none."""
+"""Removing defaults: with null, and with "" in a parent chart, because Helm drops its nulls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.chart.chart import NAME, nested, render, together
 from tests.chart.switches import TMQ
 
 
-def test_null_takes_out_what_all_edges_have() -> None:
+def test_null_removes_edge_defaults() -> None:
     limits = nested("edges.tmq.resources.limits", {"memory": None, "cpu": 500000000})
     rendered = render(limits)
     assert rendered.container(TMQ)["resources"] == {
@@ -21,7 +21,7 @@ def test_null_takes_out_what_all_edges_have() -> None:
     assert rendered.pod(TMQ)["affinity"] == {"nodeAffinity": {"c": "d"}}
 
 
-def test_null_takes_out_one_of_the_names_that_all_edges_have() -> None:
+def test_null_removes_one_entry_of_edge_defaults() -> None:
     both = {"a": "1", "b": "2"}
     fields = ("nodeSelector", "podLabels", "podAnnotations", "env")
     rendered = render(
@@ -41,8 +41,8 @@ def test_null_is_a_value_in_settings() -> None:
     assert rendered.file("tmq")["edges"]["tmq"]["create"] == {"max_length": None}
 
 
-def test_a_chart_around_it_takes_out_what_openshift_does_not_want(tmp_path: Path) -> None:
-    """values.yaml: no user and no group of ours; and a budget in place of the chart's own."""
+def test_parent_chart_removes_defaults_for_openshift(tmp_path: Path) -> None:
+    """values.yaml: no user and no group; and another budget."""
     ids = ("runAsUser", "runAsGroup", "fsGroup")
     around = Around(
         tmp_path,
@@ -65,7 +65,7 @@ def test_a_chart_around_it_takes_out_what_openshift_does_not_want(tmp_path: Path
     assert render()[f"PodDisruptionBudget/{NAME}-tmq"]["spec"]["maxUnavailable"] == 1
 
 
-def test_nothing_is_no_amount_of_memory_for_the_console_and_analytics_either() -> None:
+def test_empty_memory_of_console_and_analytics() -> None:
     parts = {"console": f"Deployment/{NAME}-console", "analytics": f"CronJob/{NAME}-analytics"}
     said = [
         nested(part, {"enabled": True, "resources": {"limits": {"cpu": "", "memory": ""}}}) for part in parts

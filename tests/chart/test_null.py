@@ -1,4 +1,4 @@
-"""A part of the values with nothing behind it, as `redis:`, is refused in words or is as if it were empty."""
+"""A section of the values without content, as `redis:`, is rejected with an error or treated as empty."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.chart.chart import CHART, FULL, Refused, nested, render, together
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 OF_ALL_EDGES = SCHEMA["allOf"][0]["properties"]["edgeDefaults"]["required"]
-REFUSED_OTHERWISE = ("edges.", "analytics.output")  # in words of their own
+REFUSED_OTHERWISE = ("edges.", "analytics.output")  # with their own error messages
 
 
 def required(schema: Any = SCHEMA, path: str = "") -> Iterator[str]:
-    """What must not be taken out."""
+    """Return the keys that must not be removed."""
     yield from (f"{path}{name}" for name in schema.get("required", ()))
     for name, inner in schema.get("properties", {}).items():
         yield from required(inner, f"{path}{name}.")
@@ -35,7 +35,7 @@ def parts(values: dict[str, Any] = VALUES, path: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_each_that_is_needed_is_missed(depth: int) -> None:
+def test_required_parts_are_reported(depth: int) -> None:
     paths = [path for path in REQUIRED if path.count(".") == depth]
     assert paths
     with pytest.raises(Refused) as refused:
@@ -45,8 +45,8 @@ def test_each_that_is_needed_is_missed(depth: int) -> None:
 
 
 @pytest.mark.parametrize("base", [{}, FULL], ids=["plain", "full"])
-def test_all_other_parts_may_be_taken_out(base: dict[str, Any]) -> None:
-    """One by one is how people do it; together is as good, and quick."""
+def test_other_parts_may_be_null(base: dict[str, Any]) -> None:
+    """One by one is usual; all together is equivalent and fast."""
     others = [path for path in parts() if path not in REQUIRED and not path.startswith(REFUSED_OTHERWISE)]
     assert len(others) > 20
     assert render(base, *(nested(path, None) for path in others)).of("Deployment")

@@ -1,4 +1,4 @@
-"""What the chart makes of values beside files of edges: docs/chart.md."""
+"""Objects that the chart creates besides settings of edges: docs/chart.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.chart.switches import OPERATOR, TMQ, secret_of
 from tests.kubernetes.cluster import DEFINITIONS
 
 
-def test_scaled_edges_say_no_replicas() -> None:
+def test_scaled_edges_have_no_replicas() -> None:
     by_cpu = render(nested("edges.tmq.autoscaling", {"type": "hpa", "maxReplicas": 7}))
     assert "replicas" not in by_cpu[TMQ]["spec"]
     scaler = by_cpu[f"HorizontalPodAutoscaler/{NAME}-tmq"]["spec"]
@@ -26,7 +26,7 @@ def test_scaled_edges_say_no_replicas() -> None:
     assert trigger["metadata"]["query"] == 'sum(penstock_operator_queue_depth{namespace="shop"})'
 
 
-def test_a_change_of_settings_or_passwords_restarts_pods_and_nothing_else_does() -> None:
+def test_only_settings_and_passwords_restart_pods() -> None:
     def annotations(*values: Any) -> Any:
         return render(nested("redis.auth", {"adminPassword": "a", "edgePassword": "b"}), *values)[TMQ][
             "spec"
@@ -39,8 +39,8 @@ def test_a_change_of_settings_or_passwords_restarts_pods_and_nothing_else_does()
     assert annotations(nested("log.level", "DEBUG")) != before
 
 
-def test_images_come_from_one_registry_and_labels_are_on_everything() -> None:
-    """Secrets of images may be named in both ways, as other charts have them, which may share `global`."""
+def test_global_registry_and_labels_apply_everywhere() -> None:
+    """Pull secrets have both forms, as in other charts that share `global`."""
     values = {
         "global": {"imageRegistry": "registry.example/mirror/", "imagePullSecrets": ["one", {"name": "two"}]},
         "commonLabels": {"team": "queues"},
@@ -65,7 +65,7 @@ def test_names() -> None:
     assert all(len(each["metadata"]["name"]) <= 63 for each in long.objects.values())
 
 
-def test_objects_of_the_users_own_are_templates() -> None:
+def test_extra_objects_are_templates() -> None:
     text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Release.Name }}-text'}}"
     as_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-map"}}
     rendered = render({"extraObjects": [text, as_map]})
@@ -81,7 +81,7 @@ def test_objects_of_the_users_own_are_templates() -> None:
         ("rediss+cluster://edge:s@c-0:6379,c-1:6379", "cluster"),
     ],
 )
-def test_a_store_outside(url: str, mode: str) -> None:
+def test_external_store(url: str, mode: str) -> None:
     """docs/operations.md, "A store of your own"."""
     admin = url.replace("edge:s", "admin:t")
     rendered = render({"redis": {"enabled": False}, "externalRedis": {"url": url, "adminUrl": admin}})
@@ -93,7 +93,7 @@ def test_a_store_outside(url: str, mode: str) -> None:
     assert secrets[OPERATOR] == {"name": f"{NAME}-store", "key": "admin-url"}
 
 
-def test_definitions_are_as_they_were_written() -> None:
+def test_crds_are_unchanged() -> None:
     rendered = render()
     for path in DEFINITIONS.glob("*.yaml"):
         written = yaml.safe_load(path.read_text())
@@ -101,7 +101,7 @@ def test_definitions_are_as_they_were_written() -> None:
         assert found["spec"] == written["spec"]
 
 
-def test_rights_are_no_more_than_what_is_used() -> None:
+def test_rights_are_minimal() -> None:
     """docs/chart.md, "Namespaces and rights"; that they suffice is tested with the operator itself."""
     rendered = render()
     rules = {place: each["rules"] for place, each in rendered.objects.items() if place.startswith("Role/")}
@@ -118,7 +118,7 @@ def test_rights_are_no_more_than_what_is_used() -> None:
     assert [rule["verbs"] for each in views for rule in each["rules"]] == [["get", "list", "watch"]]
 
 
-def test_a_new_version_restarts_what_has_another_image_alone() -> None:
+def test_new_version_restarts_changed_images_only() -> None:
     """docs/chart.md, "Upgrade": not the store, whose pod every edge would wait for."""
     for place, pod in render({"console": {"enabled": True}, "analytics": {"enabled": True}}).pods():
         if not place.startswith("Pod/"):
@@ -128,14 +128,14 @@ def test_a_new_version_restarts_what_has_another_image_alone() -> None:
             assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "penstock", place
 
 
-def test_labels_of_an_objects_own_are_over_those_of_all() -> None:
+def test_object_labels_override_common_labels() -> None:
     rendered = render({"commonLabels": {"team": "a"}, "edgeDefaults": {"podLabels": {"team": "b"}}})
     assert rendered[TMQ]["metadata"]["labels"]["team"] == "a"
     assert rendered[TMQ]["spec"]["template"]["metadata"]["labels"]["team"] == "b"
 
 
-def test_releases_of_one_name_in_two_namespaces_are_two() -> None:
-    """docs/kubernetes.md, "Discovery": they have a store each."""
+def test_same_release_name_in_two_namespaces() -> None:
+    """docs/kubernetes.md, "Discovery": each has its own store."""
     for one, other in ((("demo", "shop"), ("demo", "yard")), (("demo", "s" * 63), ("demo", "s" * 62))):
         first, second = (_store(release, namespace) for release, namespace in (one, other))
         assert first != second
@@ -143,7 +143,7 @@ def test_releases_of_one_name_in_two_namespaces_are_two() -> None:
 
 
 def _store(release: str, namespace: str) -> str:
-    """As the label of Services, and as the operator compares it."""
+    """Return the label of Services, as the operator compares it."""
     rendered = render(release=release, namespace=namespace)
     (label,) = {
         each["metadata"]["labels"]["penstock.dev/store"]
@@ -154,8 +154,8 @@ def _store(release: str, namespace: str) -> str:
     return str(label)
 
 
-def test_names_in_the_cluster_are_of_one_release() -> None:
-    """Whatever parts namespace and name have."""
+def test_cluster_wide_names_are_unique_per_release() -> None:
+    """For any parts of namespace and name."""
     first = render(release="prod-penstock", namespace="team")
     second = render(release="penstock", namespace="team-prod")
     roles = [{each["metadata"]["name"] for each in some.of("ClusterRole")} for some in (first, second)]
@@ -163,7 +163,7 @@ def test_names_in_the_cluster_are_of_one_release() -> None:
     assert roles[0] & roles[1] == set()
 
 
-def test_the_tests_pod_goes_where_it_is_told() -> None:
+def test_helm_test_pod_is_scheduled_as_configured() -> None:
     place = {
         "nodeSelector": {"disk": "fast"},
         "tolerations": [{"operator": "Exists"}],

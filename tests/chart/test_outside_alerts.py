@@ -1,4 +1,4 @@
-"""Alerts for those outside Kubernetes say the same as the chart's, of jobs and instances."""
+"""Alerts outside Kubernetes are the same as the chart's, with jobs and instances."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FILE = EXAMPLES / "alerts.yaml"
 OWN: dict[str, Any] = alerts(yaml.safe_load(FILE.read_text())["groups"])
 
 
-def test_it_is_of_the_charts_rules() -> None:
-    """Else: make runbooks."""
+def test_file_matches_the_charts_rules() -> None:
+    """Otherwise run `make runbooks`."""
     assert FILE.read_text() == document(RULES.read_text())
 
 
-def test_each_alert_is_there_or_says_why_not() -> None:
+def test_each_alert_is_included_or_explained() -> None:
     groups = {group["name"]: group["rules"] for group in yaml.safe_load(RULES.read_text())["groups"]}
     without = {rule["alert"] for name in groups.keys() & LEFT_OUT.keys() for rule in groups[name]}
     assert LEFT_OUT.keys() - groups.keys() <= rules().keys()
@@ -34,32 +34,32 @@ def test_each_alert_is_there_or_says_why_not() -> None:
     assert len(OWN) > 20
 
 
-def test_the_page_names_those_that_are_left_out() -> None:
+def test_page_lists_excluded_alerts() -> None:
     page = (ROOT / "docs" / "operations.md").read_text()
     assert [name for name in LEFT_OUT if name.startswith("Penstock") and name not in page] == []
 
 
-def test_nothing_of_kubernetes_is_in_it() -> None:
+def test_file_has_no_kubernetes_terms() -> None:
     said = str([(rule["expr"], rule["annotations"]) for rule in OWN.values()])
     assert re.findall(r"\bnamespace\b|\bpods?\b|\bPods?\b|\bService\b|\brelease\b", said) == []
 
 
-def test_prometheus_takes_both_files(tmp_path: Path) -> None:
+def test_promtool_accepts_both_files(tmp_path: Path) -> None:
     for name in ("alerts.yaml", "prometheus.yaml"):
         (tmp_path / name).write_text((EXAMPLES / name).read_text())
     assert f"{len(OWN)} rules found" in promtool("check", "config", str(tmp_path / "prometheus.yaml"))
 
 
 def outside(series: Series) -> Series:
-    """As a scrape without Kubernetes has it."""
+    """Return series as scraped without Kubernetes."""
     jobs = {
         name.replace('namespace="shop"', 'job="penstock-shop"'): values for name, values in series.items()
     }
     return {re.sub(r"\bpod=", "instance=", name): values for name, values in jobs.items()}
 
 
-def test_each_alert_sounds_for_the_same_of_its_own_job_and_for_nothing_of_others(tmp_path: Path) -> None:
-    """Also not for the same of another job, but where nothing is what sounds."""
+def test_each_alert_fires_for_its_own_job_only(tmp_path: Path) -> None:
+    """For another job's series it does not, unless it fires for missing series."""
 
     def tried(alert: str) -> dict[str, Any]:
         cases = [replace(case, sounds=outside(case.sounds)) for case in CASES if case.alert == alert]
@@ -75,8 +75,8 @@ def of_others(series: Series) -> Series:
     return {name.replace('job="penstock-shop"', 'job="node"'): values for name, values in series.items()}
 
 
-def test_the_example_scrapes_every_process_of_penstock_up() -> None:
-    """Each has a health port of its own, one behind the other: edges by name, then the console."""
+def test_example_scrapes_every_process_of_penstock_up() -> None:
+    """Health ports are consecutive: edges by name, then the console."""
     (job,) = yaml.safe_load((EXAMPLES / "prometheus.yaml").read_text())["scrape_configs"]
     ((targets,),) = [[config["targets"] for config in job["static_configs"]]]
     first = GlobalSettings().health.port

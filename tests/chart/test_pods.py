@@ -11,7 +11,7 @@ from tests.chart.flows import selects
 from tests.chart.switches import EXTERNAL, SHARED
 
 LIMITS = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "3Gi"}}
-OWN_CONTAINERS = {"more", "first"}  # of the values, which say all about them
+OWN_CONTAINERS = {"more", "first"}  # from the values, which set them completely
 LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 LIMITED: Values = {
     "edgeDefaults": {"resources": LIMITS},
@@ -36,7 +36,7 @@ def job_of_output(rendered: Rendered) -> Any:
 
 
 def pods(rendered: Rendered) -> dict[str, Any]:
-    """Return all pods and pod templates by what makes them, those that Spark makes included."""
+    """Return all pods and pod templates by their owner, including those that Spark creates."""
     found = dict(rendered.pods())
     if f"ConfigMap/{NAME}-analytics" in rendered:
         found["executor"] = rendered.executor()
@@ -65,7 +65,7 @@ def test_every_pod_has_limits_a_policy_and_the_annotation(values: Values) -> Non
                 assert set(container["resources"]["limits"]) == {"cpu", "memory"}, (place, container["name"])
 
 
-def test_executors_and_the_spark_operators_pods_have_limits_of_cpu() -> None:
+def test_executors_have_cpu_limits() -> None:
     args = render(EVERYTHING).container(CRONJOB)["args"]
     assert "--conf=spark.kubernetes.executor.limit.cores=2" in args
     (application,) = render(EVERYTHING, SPARK).of("ScheduledSparkApplication")
@@ -74,7 +74,7 @@ def test_executors_and_the_spark_operators_pods_have_limits_of_cpu() -> None:
     assert (template["executor"]["coreLimit"], template["executor"]["coreRequest"]) == ("2", "200m")
 
 
-def test_annotations_of_all_pods_can_be_changed_and_each_pod_has_the_last_word() -> None:
+def test_pod_annotations_override_common_ones() -> None:
     mesh = {
         "podAnnotations": {"mesh": "off", LOCAL_VOLUMES: None},
         **nested("redis.podAnnotations.mesh", "on"),
@@ -86,8 +86,8 @@ def test_annotations_of_all_pods_can_be_changed_and_each_pod_has_the_last_word()
         assert LOCAL_VOLUMES not in annotations, place
 
 
-def test_the_job_of_the_output_stays_unless_it_is_told_otherwise() -> None:
-    """A controller that removes an object that was applied is a difference for ever (GitOps)."""
+def test_output_job_stays_by_default() -> None:
+    """For GitOps tools a deleted object is a permanent difference."""
     assert "ttlSecondsAfterFinished" not in job_of_output(render(EVERYTHING))["spec"]
     told = nested("analytics.output.prepare.ttlSecondsAfterFinished", 0)
     assert job_of_output(render(EVERYTHING, told))["spec"]["ttlSecondsAfterFinished"] == 0
@@ -102,7 +102,7 @@ def test_rules_for_all_pods_are_in_every_policy() -> None:
             assert egress in each["spec"]["egress"], each["metadata"]["name"]
 
 
-def test_the_api_server_has_the_address_and_ports_that_are_told() -> None:
+def test_api_server_policy_uses_configured_address_and_ports() -> None:
     there = [{"ipBlock": {"cidr": "10.0.0.1/32"}}]
     rendered = render(
         EVERYTHING, nested("networkPolicy", {"kubernetesPorts": [16443], "kubernetesTo": there})

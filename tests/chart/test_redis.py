@@ -1,4 +1,4 @@
-"""The chart's own store: its scripts and its settings, with real servers. docs/chart.md, "The store"."""
+"""The chart's own store: its scripts and settings, with real servers. docs/chart.md, "The store"."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pod(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pod]:
         pod.end(signal.SIGKILL)
 
 
-def test_it_keeps_what_the_store_promises(pod: Pod) -> None:
+def test_own_store_meets_the_requirements(pod: Pod) -> None:
     """docs/operations.md, "A store of your own", 1."""
     with pod.client("admin", ADMIN) as admin:
         settings: Any = admin.config_get()
@@ -51,8 +51,8 @@ def test_it_keeps_what_the_store_promises(pod: Pod) -> None:
         assert {name: settings[name] for name in wanted} == wanted
 
 
-def test_what_was_acknowledged_is_there_after_a_kill(pod: Pod, tmp_path: Path) -> None:
-    """Functions are written as transactions: Redis 7.0 leaves these out where its user `default` has no rights."""
+def test_acknowledged_data_survives_a_kill(pod: Pod, tmp_path: Path) -> None:
+    """Functions are written as transactions: Redis 7.0 skips these if its user `default` has no rights."""
     folder = tmp_path / "shell"
     folder.mkdir()
     administrator = Shell(folder, {"REDIS_URL": pod.url("admin", ADMIN)})
@@ -66,8 +66,8 @@ def test_what_was_acknowledged_is_there_after_a_kill(pod: Pod, tmp_path: Path) -
     assert edge.run("get", "orders").out == b"kept"
 
 
-def test_a_successor_waits_until_the_server_has_ended(pod: Pod) -> None:
-    """A pod that was deleted by force goes on for a while: of two servers on one folder one would lose messages."""
+def test_successor_waits_for_the_old_server(pod: Pod) -> None:
+    """A pod deleted by force continues for a while: two servers on one folder would lose messages."""
     first, older = pod.process, pod.port
     assert first is not None
     pod.port = free_port()
@@ -84,7 +84,7 @@ def test_a_successor_waits_until_the_server_has_ended(pod: Pod) -> None:
         assert admin.get("late") == "1"
 
 
-def test_who_may_do_what(pod: Pod) -> None:
+def test_rights_of_the_users(pod: Pod) -> None:
     with (
         pytest.raises((AuthenticationError, ResponseError)),
         Redis(port=pod.port, retry=Retry(NoBackoff(), 0)) as nobody,
@@ -105,8 +105,8 @@ def test_who_may_do_what(pod: Pod) -> None:
 
 
 @pytest.mark.parametrize("pod", ["redis"], indirect=True)
-def test_edges_and_the_test_need_no_more_than_the_edges_user_may(pod: Pod, tmp_path: Path) -> None:
-    """Once an administrator has set the store up, as the operator does; also where clients may make no queues."""
+def test_edge_user_suffices_for_edges_and_test(pod: Pod, tmp_path: Path) -> None:
+    """After an administrator has set up the store, as the operator does; also without creation by clients."""
     folder = tmp_path / "shell"
     folder.mkdir()
     Shell(folder).run("store", "init", REDIS_URL=pod.url("admin", ADMIN))
@@ -128,8 +128,8 @@ def test_edges_and_the_test_need_no_more_than_the_edges_user_may(pod: Pod, tmp_p
 
 
 @pytest.mark.parametrize("password", ["", "two words", "quoted'", "#" + "a" * 64])
-def test_a_password_that_no_url_can_have_is_told(tmp_path: Path, password: str) -> None:
-    """One of a Secret of the user's own, which the schema does not see."""
+def test_password_unusable_in_a_url_is_reported(tmp_path: Path, password: str) -> None:
+    """In the user's own Secret, which the schema does not see."""
     pod = Pod(tmp_path, "redis")
     pod.environment["EDGE_PASSWORD"] = password
     pod.start()
@@ -140,7 +140,7 @@ def test_a_password_that_no_url_can_have_is_told(tmp_path: Path, password: str) 
     ).read_text().strip() == "passwords have letters, digits and _.~- only, and are not empty"
 
 
-def test_settings_of_the_users_own_are_over_the_charts() -> None:
+def test_own_settings_override_the_charts() -> None:
     config = nested("redis.config", {"maxclients": 50, "hz": 20})
     text = render(config)[f"ConfigMap/{NAME}-redis"]["data"]["redis.conf"]
     assert {"maxclients 50", "hz 20", "appendfsync always"} <= set(text.splitlines())

@@ -1,4 +1,4 @@
-"""What cannot be is refused in words that say what to do: refusals.yaml."""
+"""Invalid values are rejected with an error that names the fix: refusals.yaml."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ NO_SCHEDULES = (
 
 
 @pytest.mark.parametrize(("words", "values"), CONTRADICTIONS, ids=[words for words, _ in CONTRADICTIONS])
-def test_values_that_contradict_each_other_are_refused(words: str, values: Values) -> None:
+def test_contradicting_values_are_refused(words: str, values: Values) -> None:
     assert words in refusal(values)
 
 
-def test_values_of_the_wrong_kind_are_refused_all_at_once() -> None:
+def test_values_of_wrong_types_are_reported_together() -> None:
     said = refusal(together(*OF_KINDS.values()))
     assert [words for words in OF_KINDS if words not in said] == []
 
 
-def test_schedules_are_those_of_cron() -> None:
+def test_schedules_must_be_cron() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     pattern = re.compile(schema["properties"]["analytics"]["properties"]["schedule"]["pattern"])
     assert [text for text in SCHEDULES if not pattern.search(text)] == []
     assert [text for text in NO_SCHEDULES if pattern.search(text)] == []
 
 
-def test_a_name_that_begins_with_a_digit_is_for_newer_clusters() -> None:
-    """Those before refuse the Services, when other objects are made already."""
-    with pytest.raises(Refused, match="the name 7up is none that a Service can have"):
+def test_name_beginning_with_a_digit_needs_a_newer_cluster() -> None:
+    """Older ones refuse the Services after other objects were created."""
+    with pytest.raises(Refused, match="the name 7up is not valid for a Service"):
         render({"fullnameOverride": "7up"}, flags=("--kube-version", "1.34.0"))
     assert render({"fullnameOverride": "7up"}, flags=("--kube-version", "1.36.0")).of("Service")

@@ -1,4 +1,4 @@
-"""What an installation makes and an uninstall leaves, on a real API server: docs/chart.md."""
+"""Objects that an installation creates and an uninstall keeps, on a real API server: docs/chart.md."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ from tests.servers import eventually
 ANALYTICS = ("analytics", "analytics-output", "executor")
 EVERYTHING: Values = {
     "console": {"enabled": True, "ingress": {"enabled": True, "hosts": ["console.example.org"]}},
-    # of somebody else: what protects a claim is taken off it by a controller, and none runs
+    # not helm's: a controller removes the finalizer of a claim, and none runs
     "analytics": {**EXECUTORS["analytics"], "output": {"existingClaim": "theirs"}},
     "edges": {"tmq": {"autoscaling": {"type": "hpa"}}},
     "monitoring": {"dashboards": {"enabled": True}},
 }
 
 
-def test_helm_finds_nothing_wrong() -> None:
+def test_helm_lint_passes() -> None:
     helm(("lint", "--strict", str(CHART)))
 
 
-def test_all_of_it_is_admitted_and_an_uninstall_keeps_definitions_and_queues_alone(
-    cluster: Cluster, release: Release
-) -> None:
-    """The namespace admits only restricted pods, and helm tells what the API server warns of."""
+def test_install_is_admitted_and_uninstall_keeps_crds_and_queues(cluster: Cluster, release: Release) -> None:
+    """The namespace admits only restricted pods, and helm shows warnings of the API server."""
     words = ("label", "namespace", release.namespace, "pod-security.kubernetes.io/warn=restricted")
     cluster.kubectl(*words)
     said = release.install(EVERYTHING)
@@ -46,14 +44,14 @@ def test_all_of_it_is_admitted_and_an_uninstall_keeps_definitions_and_queues_alo
     roles = cluster.items("clusterroles.rbac.authorization.k8s.io")
     assert [each for each in roles if RELEASE in str(each)] == []
     assert [each["metadata"]["name"] for each in cluster.items("queues", release.namespace)] == ["orders"]
-    release.install()  # finds its own definitions again
+    release.install()  # reinstall over its own CRDs
     assert cluster.items("queues", release.namespace)
 
 
 def _admits_every_pod(release: Release) -> None:
-    """A pod of each template, hooks and the test among them; of those on a node's network none."""
+    """Create a pod of each template, including hooks and tests; except those on the node's network."""
     own_claim = together(nested("analytics.output.existingClaim", ""), nested("analytics.output", SHARED))
-    rendered = render(EVERYTHING, own_claim)  # which a Job binds
+    rendered = render(EVERYTHING, own_claim)  # bound by a Job
     executor = rendered.executor()
     executor["spec"]["containers"][0]["image"] = "as-spark-says"
     templates = {**dict(rendered.pods()), "Pod/executor": executor}
@@ -73,7 +71,7 @@ def _admits_every_pod(release: Release) -> None:
 
 
 def _pod(place: str, template: Any) -> dict[str, Any]:
-    """As a controller would make it; of hooks the ServiceAccount may not be there yet."""
+    """Return a pod as its controller would create it; the ServiceAccount of a hook may not exist yet."""
     name = place.rpartition("/")[2].lower() + "-tried"
     spec = {**template["spec"]}
     if place.endswith("-uninstall"):
@@ -84,9 +82,7 @@ def _pod(place: str, template: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def test_an_uninstall_whose_hook_cannot_run_is_taken_back_or_goes_without_it(
-    cluster: Cluster, release: Release
-) -> None:
+def test_uninstall_without_a_working_hook(cluster: Cluster, release: Release) -> None:
     """docs/chart.md, "Uninstall", and docs/runbooks/PenstockOperatorGone.md: nothing runs pods here."""
     release.install()
     with pytest.raises(CommandFailed, match="context deadline exceeded"):
@@ -112,13 +108,13 @@ def test_an_uninstall_whose_hook_cannot_run_is_taken_back_or_goes_without_it(
 
 
 def _makes_anew_what_nobody_may_change(release: Release) -> None:
-    """docs/chart.md, "Upgrade"."""
+    """Immutable objects are replaced: docs/chart.md, "Upgrade"."""
     larger = nested("redis.persistence.size", "16Gi")
     with pytest.raises(CommandFailed, match="Forbidden"):
         release.upgrade(larger)
     words = ("statefulset", f"{NAME}-redis", "--namespace", release.namespace)
     release.cluster.kubectl("delete", *words, "--cascade=orphan", "--wait=false")
-    # as the garbage collector: it lets an owner go once its pods have none
+    # as the garbage collector: it deletes an owner after its pods
     no_finalizers = json.dumps({"metadata": {"finalizers": None}})
     release.cluster.kubectl("patch", *words, "--type=merge", "--patch", no_finalizers)
     release.upgrade(larger)
@@ -126,10 +122,10 @@ def _makes_anew_what_nobody_may_change(release: Release) -> None:
     assert claim["spec"]["resources"]["requests"]["storage"] == "16Gi"
 
 
-def test_definitions_are_of_one_release_come_before_queues_and_go_where_that_is_said(
+def test_crds_belong_to_one_release_and_precede_queues(
     cluster: Cluster, release: Release, new_namespace: Callable[..., str]
 ) -> None:
-    """docs/chart.md, "Upgrade": helm looks kinds up before it makes anything."""
+    """docs/chart.md, "Upgrade": helm looks up kinds before it creates anything."""
     queue = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "orders"}}
     own, everywhere = {"extraObjects": [queue]}, nested("operator.watch.allNamespaces", True)
     with pytest.raises(CommandFailed, match="ensure CRDs are installed first"):
@@ -156,8 +152,8 @@ def test_definitions_are_of_one_release_come_before_queues_and_go_where_that_is_
     eventually(are_gone)
 
 
-def test_without_server_side_apply_a_scaled_edge_keeps_its_pods_too(release: Release) -> None:
-    """As Helm 3 does it: what the last manifest said and the new one does not is taken out, whoever set it last."""
+def test_scaled_edge_keeps_its_pods_without_server_side_apply(release: Release) -> None:
+    """As Helm 3 does it: fields of the last manifest that the new one lacks are removed."""
     by_client = ("--server-side=false",)
     five = {"crds": {"enabled": False}, **nested("edges.tmq.replicas", 5)}
     scaled = nested("edges.tmq.autoscaling.type", "hpa")

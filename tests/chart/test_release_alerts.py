@@ -1,4 +1,4 @@
-"""Which alerts a release has, with which numbers, and of whose pods."""
+"""The alerts of a release, with their thresholds and pods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OFF = nested("operator.enabled", False)
 NO_CONSOLE = nested("console.replicas", 0)
 
 
-def test_the_rules_of_a_release_are_about_its_pods(tmp_path: Path) -> None:
+def test_rules_select_pods_of_the_release(tmp_path: Path) -> None:
     own, groups = rules(), render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
     rendered = released(ON)
     assert rendered.keys() == own.keys()
@@ -36,7 +36,7 @@ def test_the_rules_of_a_release_are_about_its_pods(tmp_path: Path) -> None:
     assert f"{len(own)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yaml"))
 
 
-# What sounds of the rules as a release has them -----------------------------------------------------------------------
+# Firing alerts --------------------------------------------------------------------------------------------------------
 
 Tried = tuple[list[Rule], dict[str, Any]]
 
@@ -47,13 +47,13 @@ def ready(namespace: str, edge: str, pod: str) -> dict[str, str]:
 
 
 def one_edge_of_several_is_gone() -> Tried:
-    """Not of those that may have no pods, nor of another release in the same namespace."""
+    """Only edges that should have pods count, not those of other releases in the namespace."""
     keda = {"type": "keda", "minReplicas": 0, "keda": {"serverAddress": "http://p"}}
     values = {"tmq": {}, "pubsub": {}, "rqp": {"autoscaling": keda}, "ring": {"replicas": 0}}
     rule = released(RULE, {"edges": values})["PenstockEdgesGone"]
     gone = {
         "exp_labels": {"namespace": "shop", "edge": "tmq", "severity": "critical"},
-        "exp_annotations": {**rule["annotations"], "summary": "Edge tmq tells nothing"},
+        "exp_annotations": {**rule["annotations"], "summary": "No metrics of edge tmq"},
     }
     series = [
         ready("shop", "pubsub", f"{NAME}-pubsub-0"),
@@ -64,7 +64,7 @@ def one_edge_of_several_is_gone() -> Tried:
 
 
 def another_release_of_the_namespace_has_an_operator() -> Tried:
-    """Its faults are told by that release alone."""
+    """Only the release whose operator it is alerts."""
     gone, down = (released(ON)[f"PenstockOperator{what}"] for what in ("Gone", "StoreDown"))
     series = 'penstock_operator_store_up{namespace="shop",pod="west-penstock-operator-0"}'
     told = {
@@ -76,7 +76,7 @@ def another_release_of_the_namespace_has_an_operator() -> Tried:
 
 
 def the_first_report_may_take_as_long_as_any_other() -> Tried:
-    """A job of each day is not missed in the first hours of a release."""
+    """A daily job must not alert in the first hours of a release."""
     found = released(ON, nested("monitoring.prometheusRule.analyticsStaleSeconds", 90_000))
     stale, none = found["PenstockAnalyticsStale"], found["PenstockAnalyticsNoReport"]
     assert stale["expr"].endswith("> 90000")
@@ -100,7 +100,7 @@ def document(
 
 
 def dead_letters_of_some_queues_are_meant_to_be() -> Tried:
-    """Those that the values name are left out, by their whole names, also of what died while nothing looked."""
+    """Dead letters of listed queues fire no alert, also if they died unobserved; names match completely."""
     except_ = ["returns", 'odd"\\d.*']
     monitoring = {
         "queues": {"enabled": True},
@@ -136,7 +136,7 @@ def dead_letters_of_some_queues_are_meant_to_be() -> Tried:
     return [rule], {"tests": [test for each in made for test in each["tests"]]}
 
 
-def test_rules_of_a_release_sound_for_it_alone_and_with_its_numbers(tmp_path: Path) -> None:
+def test_rules_fire_for_their_release_with_its_numbers(tmp_path: Path) -> None:
     tried = (
         one_edge_of_several_is_gone,
         another_release_of_the_namespace_has_an_operator,
@@ -146,10 +146,10 @@ def test_rules_of_a_release_sound_for_it_alone_and_with_its_numbers(tmp_path: Pa
     check(tmp_path, [each() for each in tried])
 
 
-# Which there are ------------------------------------------------------------------------------------------------------
+# Rules ----------------------------------------------------------------------------------------------------------------
 
 
-def test_each_edge_is_missed_by_the_number_of_its_own_pods() -> None:
+def test_each_edge_has_its_own_number_of_pods() -> None:
     hpa = {"type": "hpa", "minReplicas": 4, "maxReplicas": 8}
     edges = {"tmq": {"replicas": 5}, "rqp": {"autoscaling": hpa}, "ring": {"replicas": 0}}
     expr = released(RULE, {"edges": edges})["PenstockPodsMissing"]["expr"]
@@ -158,8 +158,8 @@ def test_each_edge_is_missed_by_the_number_of_its_own_pods() -> None:
     assert "PenstockEdgesGone" not in released(RULE, {"edgeDefaults": {"replicas": 0}})
 
 
-def test_a_console_is_missed_where_there_is_one() -> None:
-    """Its alerts are warnings."""
+def test_console_alerts_need_a_console() -> None:
+    """They are warnings."""
     there = released(RULE, CONSOLE)
     assert "PenstockConsoleGone" in there
     assert {rule["labels"]["severity"] for name, rule in there.items() if "Console" in name} == {"warning"}
@@ -179,9 +179,7 @@ def test_a_console_is_missed_where_there_is_one() -> None:
     ],
     ids=["operator", "console", "neither", "console of no pods", "operator, and console of no pods"],
 )
-def test_alerts_about_queues_and_reports_are_there_where_operator_or_console_tell_of_them(
-    values: tuple[Values, ...], is_told: bool
-) -> None:
+def test_queue_and_report_alerts_need_operator_or_console(values: tuple[Values, ...], is_told: bool) -> None:
     found = released(RULE, {"analytics": {"enabled": True}}, *values)
     for alert in ("PenstockDeadLetters", "PenstockAnalyticsStale"):
         assert (alert in found) == is_told, alert
@@ -189,8 +187,8 @@ def test_alerts_about_queues_and_reports_are_there_where_operator_or_console_tel
     assert bool([name for name in found if "Operator" in name]) == (OFF not in values)
 
 
-def test_a_disk_fills_up_where_the_store_is_the_charts_own() -> None:
-    """By the name of the claim that there is then."""
+def test_disk_alert_needs_the_charts_own_store() -> None:
+    """With the name of its claim."""
     own = render(RULE)[f"StatefulSet/{NAME}-redis"]["spec"]["volumeClaimTemplates"]
     assert [f"{claim['metadata']['name']}-{NAME}-redis-0" for claim in own] == [f"data-{NAME}-redis-0"]
     assert "PenstockStoreDiskFillsUp" in released(RULE)
@@ -199,8 +197,8 @@ def test_a_disk_fills_up_where_the_store_is_the_charts_own() -> None:
         assert "PenstockStoreDiskFillsUp" not in released(RULE, values)
 
 
-def test_how_old_and_how_full_a_queue_may_be_is_said_by_the_values() -> None:
-    """By default age has no alert."""
+def test_age_and_fill_alerts_use_the_values() -> None:
+    """The alert for age is off by default."""
     found = released(RULE)
     assert "PenstockBacklog" not in found
     assert "PenstockQueueFillsUp" in found

@@ -1,4 +1,4 @@
-"""What the chart lets the operator do suffices: docs/chart.md, "Namespaces and rights"."""
+"""The operator's permissions in the chart suffice: docs/chart.md, "Namespaces and rights"."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _told(container: Any) -> dict[str, str]:
 def run(
     api_server: ApiServer, release: Release, store: Server, tmp_path: Path
 ) -> Iterator[Callable[..., OperatorProgram]]:
-    """Runs the operator as its pod would: with the rights and the environment that the chart gives it."""
+    """Run the operator as in its pod: with the permissions and the environment of the chart."""
     made: list[OperatorProgram] = []
 
     def start(*values: Values) -> OperatorProgram:
@@ -70,7 +70,7 @@ def run(
 
 
 def _slice(release: Release, edge: str, port: dict[str, Any]) -> dict[str, Any]:
-    """As the endpoint controller would make it of an edge's Service: with its labels."""
+    """Return an EndpointSlice as the controller would create it for an edge's Service."""
     service = release.get("service", f"{NAME}-{edge}")
     labels = {**service["metadata"]["labels"], "kubernetes.io/service-name": f"{NAME}-{edge}"}
     return {
@@ -83,7 +83,7 @@ def _slice(release: Release, edge: str, port: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_the_end(
+def test_rights_of_the_chart_suffice_for_the_operator(
     api_server: ApiServer,
     release: Release,
     run: Callable[..., OperatorProgram],
@@ -119,13 +119,13 @@ def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_
     assert not orders["metadata"].get("finalizers")
 
 
-def test_the_operator_does_its_work_in_all_namespaces_and_lets_go_when_its_own_goes(
+def test_cluster_wide_rights_suffice_for_the_operator(
     release: Release, run: Callable[..., OperatorProgram], new_namespace: Callable[..., str]
 ) -> None:
-    """Also in one made later; its pod is ended before its Queues and rights are (docs/chart.md, "Uninstall")."""
+    """Also in a namespace created later; its pod ends before its Queues and rights are deleted."""
     operator = run(nested("operator.watch.allNamespaces", True), nested("edgeDefaults.bindAddress", "::"))
     assert operator.environment["PENSTOCK_OPERATOR_NAMESPACES"] == "*"
-    with urlopen(f"http://[::1]:{operator.port}/healthz", timeout=5) as answer:  # IPv4 reached it already
+    with urlopen(f"http://[::1]:{operator.port}/healthz", timeout=5) as answer:  # already reached over IPv4
         assert answer.status == 200
     for seen in (Seen(release.cluster, release.namespace), Seen(release.cluster, new_namespace())):
         name = f"orders-{seen.namespace}"
@@ -144,10 +144,10 @@ def test_the_operator_does_its_work_in_all_namespaces_and_lets_go_when_its_own_g
     assert not own.get("queue", "orders")["metadata"].get("finalizers")
 
 
-def test_finalizers_go_though_the_operator_is_off_and_a_watched_namespace_is_gone(
+def test_hook_removes_finalizers_without_operator_and_namespace(
     api_server: ApiServer, release: Release, new_namespace: Callable[..., str], tmp_path: Path
 ) -> None:
-    """docs/chart.md, "Uninstall": namespaces that come after the one that is gone are seen to all the same."""
+    """docs/chart.md, "Uninstall": namespaces after the deleted one are processed, too."""
     cluster, former, gone = release.cluster, new_namespace(), make_namespace(release.cluster)
     release.install(nested("operator.watch.namespaces", [release.namespace, gone, former]))
     own = [Seen(cluster, release.namespace), Seen(cluster, former)]
@@ -158,13 +158,13 @@ def test_finalizers_go_though_the_operator_is_off_and_a_watched_namespace_is_gon
     release.upgrade({"operator": {"enabled": False, "uninstallHook": {"namespaces": [gone, former]}}})
     remove_namespace(cluster, gone)
     done = _uninstalled(api_server, release, tmp_path)
-    assert f"queues of {gone} are left as they are" in done.stderr
+    assert f"queues of {gone} were skipped" in done.stderr
     assert [seen.get("queue", "orders")["metadata"].get("finalizers") for seen in own] == [None, None]
     assert RELEASE not in cluster.helm("list", "--namespace", release.namespace)
 
 
 def _uninstalled(api_server: ApiServer, release: Release, folder: Path) -> subprocess.CompletedProcess[str]:
-    """By helm, while the hook's Job is run as its pod would; what that said."""
+    """Uninstall with helm while the hook's Job runs as in its pod; return the Job's output."""
     leaving = release.begin_uninstall()
     try:
         job = eventually(lambda: _job(release))
@@ -212,7 +212,7 @@ def _as_the_pod(
 
 
 def _complete(release: Release) -> None:
-    """What the Job's controller says in the end."""
+    """Mark the Job as complete, as its controller does."""
     now = "2026-01-01T00:00:00Z"
     met = [
         {"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now}

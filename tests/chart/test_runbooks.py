@@ -1,4 +1,4 @@
-"""Each alert has a runbook that says what the rule says, and can be followed."""
+"""Each alert has a runbook that matches its rule and whose commands exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.chart.chart import NAME, nested, render
 from tests.chart.rules import ON, ROOT, RULE, RULES, alerts, rules
-from tools.runbooks import affects, pages
+from tools.runbooks import impact, pages
 
 RUNBOOKS = ROOT / "docs" / "runbooks"
 
@@ -28,8 +28,8 @@ def test_each_alert_has_a_runbook_and_each_runbook_an_alert(own: dict[str, Any])
         assert rule["annotations"]["runbook_url"] == f"{where}{name}.md"
         page = (RUNBOOKS / f"{name}.md").read_text()
         assert page.startswith(f"# {name}\n")
-        assert "## Look\n" in page
-        assert "## Do\n" in page
+        assert "## Diagnosis\n" in page
+        assert "## Mitigation\n" in page
 
 
 @pytest.mark.parametrize(
@@ -40,26 +40,26 @@ def test_each_alert_has_a_runbook_and_each_runbook_an_alert(own: dict[str, Any])
         ("https://example.org/wiki?page=%s", "https://example.org/wiki?page=PenstockEdgeFull"),
     ],
 )
-def test_an_alert_leads_to_wherever_the_runbooks_are(said: str, led: str) -> None:
-    """Also to the site, whose pages have no `.md`."""
+def test_alerts_link_to_runbooks(said: str, led: str) -> None:
+    """Also on the site, whose pages have no `.md`."""
     rendered = render(RULE, nested("monitoring.prometheusRule.runbookUrl", said))
     found = alerts(rendered[f"PrometheusRule/{NAME}"]["spec"]["groups"])
     assert found["PenstockEdgeFull"]["annotations"]["runbook_url"] == led
 
 
-def test_runbooks_say_what_the_rules_say(own: dict[str, Any]) -> None:
-    """Expression, severity and wait, and the index. Else: make runbooks."""
+def test_runbooks_match_the_rules(own: dict[str, Any]) -> None:
+    """Expression, severity and duration, and the index. Otherwise run `make runbooks`."""
     found = dict(pages(RULES, RUNBOOKS))
     assert {file.stem for file in found} == {*own, "index"}
     for file, should in found.items():
         assert file.read_text() == should, file.name
 
 
-def test_a_runbook_can_be_followed_at_night(own: dict[str, Any]) -> None:
-    """It says who feels it; commands have their namespace, and names of other alerts lead to their pages."""
+def test_runbooks_are_complete(own: dict[str, Any]) -> None:
+    """They say who is affected; commands have their namespace, and names of other alerts are links."""
     for name in own:
         text = (RUNBOOKS / f"{name}.md").read_text()
-        assert affects(text), name
+        assert impact(text), name
         for command in re.findall(r"kubectl (?:logs|get pods|exec|describe pod)[^`\n]*", text):
             assert "-n NAMESPACE" in command, (name, command)
         plain = re.sub(r"\[\w+\]\(\w+\.md\)", "", text)

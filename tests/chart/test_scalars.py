@@ -1,4 +1,4 @@
-"""Texts stay texts and numbers stay numbers on their way from values to objects, whatever they look like."""
+"""Strings stay strings and numbers stay numbers from values to objects, whatever they look like."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.chart.switches import EXECUTORS, EXTERNAL, TMQ
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 LARGE = 12345678
-OCTAL = "010"  # 8, if nobody says that it is a text
+OCTAL = "010"  # 8 unless quoted
 EVERYTHING = {
     "console": {"enabled": True, "ingress": {"enabled": True, "hosts": ["c.example.org"]}},
     **EXECUTORS,
@@ -32,7 +32,7 @@ EVERYTHING = {
 
 
 def _paths(kind: str, schema: Any = SCHEMA, path: str = "") -> Iterator[str]:
-    """Of the values that may be any of a kind."""
+    """Return the paths of values that may have any of several types."""
     if name := schema.get("$ref"):
         schema = SCHEMA["definitions"][name.rpartition("/")[2]]
     kinds = schema.get("type", ())
@@ -78,15 +78,15 @@ def test_whole_numbers_stay_whole() -> None:
 
 
 @pytest.mark.parametrize("store", [{}, EXTERNAL], ids=["own", "outside"])
-def test_texts_that_look_like_numbers_stay_texts(store: Any) -> None:
+def test_texts_like_numbers_stay_texts(store: Any) -> None:
     ours = (
         "externalRedis.existingSecret",
         "externalRedis.tls",
         "redis.auth.adminPassword",
         "redis.auth.edgePassword",
     )
-    theirs = ("externalRedis.existingSecret", "redis.auth")  # a URL and a Secret that says it are refused
-    # two accounts of one name are one
+    theirs = ("externalRedis.existingSecret", "redis.auth")  # both a URL and a Secret are rejected
+    # equal names of two accounts would clash
     left_out = ("helmTest", "console.serviceAccount", *(theirs if store else ours))
     found = _all(render(EVERYTHING, store, _said("string", OCTAL, *left_out)))
     assert [leaf for leaf in found if leaf == 8] == []
@@ -102,7 +102,7 @@ def test_releases_and_namespaces_may_be_numbers() -> None:
             assert {type(leaf) for leaf in _leaves(said) if leaf is not None} == {str}, each["metadata"]
 
 
-def test_texts_with_signs_of_yaml_arrive_whole() -> None:
+def test_texts_with_yaml_syntax_are_preserved() -> None:
     text = "a: b # c"
     values = {
         "analytics": {"enabled": True, "sparkConf": {"spark.said": text}},
@@ -115,7 +115,7 @@ def test_texts_with_signs_of_yaml_arrive_whole() -> None:
     assert _claim(rendered)["storageClassName"] == text
 
 
-def test_a_volume_without_a_class() -> None:
+def test_volume_without_a_class() -> None:
     assert _claim(render(nested("redis.persistence.storageClass", "-")))["storageClassName"] == ""
     assert "storageClassName" not in _claim(render())
 

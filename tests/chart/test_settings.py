@@ -1,4 +1,4 @@
-"""Settings of an edge beside what the chart writes there itself: both hold (refusals.yaml: or are refused)."""
+"""Settings of an edge that the chart also sets: both apply (or are rejected: refusals.yaml)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def tls_of(*values: Values) -> Any:
     return render(*values).file("pubsub")["edges"]["pubsub"]["listeners"]["text"]["tls"]
 
 
-def test_a_certificate_of_a_secret_leaves_alone_what_else_is_said_of_tls(read: Read) -> None:
-    """docs/chart.md, "TLS": the authority of clients, and the least version."""
+def test_secret_certificate_keeps_other_tls_settings(read: Read) -> None:
+    """docs/chart.md, "TLS": the client CA, and the minimum version."""
     said = nested(f"{TEXT}.tls", {"client_ca": "/etc/more/ca.crt", "min_version": "1.3"})
     files = {"certificate": "/etc/penstock/tls/tls.crt", "key": "/etc/penstock/tls/tls.key"}
     assert tls_of(SECRET) == files
@@ -32,7 +32,7 @@ def test_a_certificate_of_a_secret_leaves_alone_what_else_is_said_of_tls(read: R
     }
 
 
-def test_listeners_that_are_not_named_keep_their_own_tls() -> None:
+def test_other_listeners_keep_their_own_tls() -> None:
     own = {"certificate": "/etc/more/tls.crt", "key": "/etc/more/tls.key"}
     link = {
         "ports": {"text-link": {"enabled": True}},
@@ -42,7 +42,7 @@ def test_listeners_that_are_not_named_keep_their_own_tls() -> None:
     assert tls_of({"edges": {"pubsub": link}}) == own
 
 
-def test_what_the_chart_says_itself_may_be_said_again() -> None:
+def test_repeating_the_charts_settings_is_allowed() -> None:
     values = {"settings": {"listeners": {"text": {"host": "0.0.0.0", "port": 7171}, "link": False}}}
     rendered = render({"edges": {"pubsub": values}})
     assert rendered[f"ConfigMap/{NAME}-pubsub"] == render()[f"ConfigMap/{NAME}-pubsub"]

@@ -1,4 +1,4 @@
-"""Every switch of the chart, on and off; and every object that comes of any of them is what Kubernetes knows."""
+"""Every switch of the chart, on and off; Kubernetes accepts every resulting object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.chart.switch import Switch
 from tests.chart.switches import EXECUTORS, SWITCHES, renderings
 from tests.kubernetes.cluster import Cluster, CommandFailed
 
-FOREIGN = {  # kinds of others' operators, with what each needs
+FOREIGN = {  # kinds of other operators, with their required fields
     "PodMonitor": ("selector", "podMetricsEndpoints"),
     "ServiceMonitor": ("selector", "endpoints"),
     "PrometheusRule": ("groups",),
@@ -26,7 +26,7 @@ FOREIGN = {  # kinds of others' operators, with what each needs
 
 
 @pytest.mark.parametrize("switch", SWITCHES, ids=lambda switch: switch.path)
-def test_what_a_switch_does(switch: Switch) -> None:
+def test_switches(switch: Switch) -> None:
     on, off = switch.rendered_on(), switch.rendered_off()
     assert [place for place in switch.objects if place not in on] == []
     assert [place for place in switch.objects if place in off] == []
@@ -35,8 +35,8 @@ def test_what_a_switch_does(switch: Switch) -> None:
         assert not switch.has(off)
 
 
-def test_every_switch_of_the_values_is_one_of_them() -> None:
-    """What is on or off in values.yaml; an edge's own says the same as the defaults of all edges."""
+def test_every_switch_is_tested() -> None:
+    """Each boolean in values.yaml; an edge's own equals the defaults of all edges."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     found = {_of_any_edge(path) for path in _switches(values)}
     assert found - {_of_any_edge(switch.path) for switch in SWITCHES} == set()
@@ -63,14 +63,14 @@ def _of_any_edge(path: str) -> str:
 
 @pytest.fixture(scope="module")
 def objects() -> list[Object]:
-    """Return all that there are, each once."""
+    """Return all distinct objects."""
     found = {
         json.dumps(each, sort_keys=True): each for some in renderings() for each in some.objects.values()
     }
     return list(found.values())
 
 
-def test_every_object_is_what_the_oldest_promised_kubernetes_knows(
+def test_objects_are_valid_for_the_oldest_supported_kubernetes(
     objects: list[Object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     promised = yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"]
@@ -82,10 +82,10 @@ def test_every_object_is_what_the_oldest_promised_kubernetes_knows(
             kubernetes_validate.validate(each, minor, strict=True)
 
 
-def test_a_current_api_server_takes_every_object(
+def test_current_api_server_accepts_every_object(
     objects: list[Object], cluster: Cluster, namespace: str
 ) -> None:
-    """It is sent each, and keeps none; helm's own --dry-run=server sends nothing."""
+    """Each is sent as a dry run; helm's own --dry-run=server sends nothing."""
     _try(cluster, namespace, [each for each in objects if each["kind"] not in FOREIGN])
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "theirs"}}
     wrong = {**service, "spec": {"clusterIP": "nonsense", "ports": [{"port": 80}]}}
@@ -94,22 +94,22 @@ def test_a_current_api_server_takes_every_object(
 
 
 def _try(cluster: Cluster, namespace: str, objects: list[Object]) -> None:
-    """Raises CommandFailed for one that is refused."""
+    """Apply the objects as a dry run. Raises CommandFailed if one is rejected."""
     for each in objects:
-        if "namespace" in each["metadata"]:  # one that is watched, too
+        if "namespace" in each["metadata"]:  # including the watched one
             each["metadata"]["namespace"] = namespace
     flags = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
     cluster.apply(objects, "--namespace", namespace, *flags)
 
 
-def test_objects_of_others_operators_have_what_these_need(objects: list[Object]) -> None:
+def test_objects_for_other_operators_are_complete(objects: list[Object]) -> None:
     foreign = [each for each in objects if each["kind"] in FOREIGN]
     assert {each["kind"] for each in foreign} == set(FOREIGN)
     for each in foreign:
         assert [name for name in FOREIGN[each["kind"]] if not each["spec"].get(name)] == []
 
 
-def test_every_pod_is_restricted_and_has_a_token_only_if_it_uses_one() -> None:
+def test_pods_are_restricted_and_have_tokens_only_if_needed() -> None:
     used = set()
     everything = render({"console": {"enabled": True}, **EXECUTORS})
     for place, pod in everything.pods():
@@ -127,7 +127,7 @@ def test_every_pod_is_restricted_and_has_a_token_only_if_it_uses_one() -> None:
     assert used == {"operator", "uninstall", "analytics"}
 
 
-def test_what_is_said_of_security_is_over_the_charts_own() -> None:
+def test_security_contexts_override_the_charts() -> None:
     said = {
         "podSecurityContext": {"runAsUser": None, "fsGroup": 5},
         "containerSecurityContext": {"privileged": False},

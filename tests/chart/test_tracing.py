@@ -1,4 +1,4 @@
-"""Where traces go: docs/chart.md, "Traces"."""
+"""Export of traces: docs/chart.md, "Traces"."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def variables(rendered: Rendered, place: str) -> dict[str, Any]:
 
 
 def ways(rendered: Rendered, who: str) -> list[Any]:
-    """Where it may go, beside the store and name servers."""
+    """Return the allowed egress besides store and DNS."""
     found = rendered[f"NetworkPolicy/{NAME}-{who}"]["spec"]["egress"]
     return [
         rule for rule in found if rule not in render(CONSOLE)[f"NetworkPolicy/{NAME}-{who}"]["spec"]["egress"]
     ]
 
 
-def test_nothing_is_traced_unless_somebody_says_where_to() -> None:
+def test_tracing_is_off_by_default() -> None:
     rendered = render(CONSOLE)
     for who in ("tmq", "console"):
         assert "tracing" not in rendered.file(who)
     assert not [name for name in variables(rendered, OPERATOR) if "TRACING" in name]
 
 
-def test_the_operator_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its environment, as it reads no file."""
+def test_operator_gets_the_tracing_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its environment, since it reads no file."""
     rendered = render(ON, {"tracing": {"mostFollowedPerSecond": 70}})
     for name, told in variables(rendered, OPERATOR).items():
         if "TRACING" in name:
@@ -47,7 +47,7 @@ def test_the_operator_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (str(told.endpoint), told.most_followed_per_s) == (ENDPOINT, 70)
 
 
-def test_a_whole_url_takes_the_place_of_the_endpoint(read: Read) -> None:
+def test_traces_endpoint_replaces_endpoint(read: Read) -> None:
     whole = "https://traces.example:9443/otlp/mine"
     rendered = render(CONSOLE, {"tracing": {"tracesEndpoint": whole, "headersSecret": "traces"}})
     for who in ("tmq", "console"):
@@ -61,7 +61,7 @@ def test_a_whole_url_takes_the_place_of_the_endpoint(read: Read) -> None:
         assert "PENSTOCK_TRACING__HEADERS" in variables(rendered, place)
 
 
-def test_edges_and_the_console_are_told(read: Read) -> None:
+def test_edges_and_console_get_the_tracing_settings(read: Read) -> None:
     rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7, "mostFollowedPerSecond": 70}})
     for who in ("tmq", "ring", "rqp", "pubsub", "console"):
         told = read(rendered, who)[0].tracing
@@ -86,13 +86,13 @@ def test_headers_come_from_a_secret() -> None:
         ("http://[fd00::6]/v1/traces", 80),
     ],
 )
-def test_the_way_to_the_collector_is_open(endpoint: str, port: int) -> None:
+def test_policies_allow_the_collector(endpoint: str, port: int) -> None:
     rendered = render(CONSOLE, nested("tracing.endpoint", endpoint))
     for who in ("tmq", "console", "operator"):
         assert ways(rendered, who) == [{"ports": [{"port": port}]}]
 
 
-def test_and_no_other() -> None:
+def test_policies_allow_no_other_collector() -> None:
     there = [{"namespaceSelector": {"matchLabels": {"name": "observability"}}}]
     rendered = render(ON, {"networkPolicy": {"tracingTo": there, "tracingPorts": [14318]}})
     assert ways(rendered, "tmq") == [{"ports": [{"port": 14318}], "to": there}]

@@ -1,4 +1,4 @@
-"""values.yaml, values.schema.json and README.md say the same, and what cannot be is refused in words."""
+"""values.yaml, values.schema.json and README.md agree, and invalid values are rejected with an error."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tools import chart_docs
 VALUES = (CHART / "values.yaml").read_text()
 
 
-def test_the_readme_is_up_to_date() -> None:
+def test_readme_is_current() -> None:
     assert (CHART / "README.md").read_text() == chart_docs.page(CHART), "make chart-docs"
 
 
-def test_what_edges_may_do_in_redis_is_what_the_store_says() -> None:
+def test_edge_acl_matches_the_store() -> None:
     assert (CHART / "files" / "edge.acl").read_text().split() == acl_rules(), "make chart-docs"
 
 
-def test_every_value_is_explained() -> None:
-    """By a comment of its own, or of what it is part of."""
+def test_every_value_is_documented() -> None:
+    """By a comment of its own or of a parent."""
     explained = {value.path for value in chart_docs.values(VALUES)}
     leaves = list(_leaves(yaml.safe_load(VALUES)))
     assert len(leaves) > 200
@@ -44,12 +44,12 @@ def _leaves(values: dict[str, Any], path: str = "") -> Iterator[str]:
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """The path and all that it is part of."""
+    """Return the path and all its prefixes."""
     parts = path.split(".")
     yield from (".".join(parts[:length]) for length in range(len(parts), 0, -1))
 
 
-def test_the_schema_knows_no_value_that_is_not_there() -> None:
+def test_schema_has_no_unknown_values() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     values = yaml.safe_load(VALUES)
     assert list(_unknown(schema, schema, values)) == []
@@ -59,9 +59,9 @@ def _unknown(root: Any, schema: Any, value: Any, path: str = "") -> Iterator[str
     if name := schema.get("$ref"):
         schema = root["definitions"][name.rpartition("/")[2]]
     for name, inner in schema.get("properties", {}).items():
-        if path.endswith("limits."):  # max_input_bytes and the other, which have defaults in the edges
+        if path.endswith("limits."):  # max_input_bytes and another one, with defaults in the edges
             continue
-        if f"{path}{name}" == "enabled":  # for a chart around this one
+        if f"{path}{name}" == "enabled":  # for a parent chart
             continue
         if isinstance(value, dict) and name in value:
             yield from _unknown(root, inner, value[name], f"{path}{name}.")
@@ -69,8 +69,8 @@ def _unknown(root: Any, schema: Any, value: Any, path: str = "") -> Iterator[str
             yield f"{path}{name}"
 
 
-def test_every_map_of_ours_is_closed() -> None:
-    """What is open is Kubernetes' own, settings of an edge or the console, or has names that users choose."""
+def test_maps_are_closed() -> None:
+    """Open ones belong to Kubernetes, are settings of an edge or the console, or have names chosen by users."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     opened = set(_open(schema))
     assert opened == {"definitions.kubernetes", "definitions.edge.settings", "console.settings", "global"}
@@ -100,17 +100,17 @@ KEDA = {
 
 
 @pytest.mark.parametrize("values", [FULL, nested("edges.rqp.autoscaling", KEDA)], ids=["full", "keda"])
-def test_whatever_is_said_arrives(values: Values) -> None:
-    """So no value is there for nothing; those that only choose something else are switches."""
+def test_every_value_has_an_effect(values: Values) -> None:
+    """Values that only select something are tested as switches."""
     rendered = json.dumps(list(render(values).objects.values()))
-    chosen = {"type", "query"}  # told by what is there then
+    chosen = {"type", "query"}  # decided by existing objects
     said = [text for path, text in _texts(values) if path.rpartition(".")[2] not in chosen]
     assert len(said) > 4
     assert [text for text in said if text not in rendered] == []
 
 
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Strings, and numbers that are hardly there by chance."""
+    """Return strings, and numbers that are unlikely to occur by chance."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _texts(inner, f"{path}.{name}")
@@ -121,16 +121,16 @@ def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, str(value)
 
 
-def test_a_query_of_keda_knows_whose_it_is() -> None:
+def test_keda_query_has_edge_and_namespace() -> None:
     scaled = render(nested("edges.rqp.autoscaling", KEDA))[f"ScaledObject/{NAME}-rqp"]["spec"]
     assert scaled["triggers"][0]["metadata"]["query"] == f'sum(depth{{edge="rqp",store="{NAME}"}})'
 
 
-def test_what_is_packed_is_what_is_here(tmp_path: Path) -> None:
-    """Nothing that templates read is ignored."""
+def test_package_has_all_files(tmp_path: Path) -> None:
+    """.helmignore excludes nothing that templates read."""
     helm(("package", str(CHART), "--destination", str(tmp_path)))
     (packed,) = tmp_path.glob("penstock-*.tgz")
-    # passwords would be new each time
+    # passwords would change with each rendering
     sets = ("--set", "redis.auth.existingSecret=kept", "--set", "monitoring.dashboards.enabled=true")
     one, other = (helm(("template", "demo", str(chart), *sets)) for chart in (packed, CHART))
     assert one == other

@@ -1,4 +1,4 @@
-"""What promtool tries of a rule: it sounds for each case, and is silent on the other side of the threshold."""
+"""Tests of a rule with promtool: each case fires, and values below the threshold do not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def document(
     cases: Iterable[Case],
     silent: Callable[[Case], Series] = lambda case: {**HARMLESS, **case.silent},
 ) -> dict[str, Any]:
-    """Return a test document; `silent` are the series for which nothing sounds."""
+    """Return a test document; `silent` are series that fire no alert."""
     firing = f'count(ALERTS{{alertname="{rule["alert"]}",alertstate="firing"}})'
     tests = []
     for case in cases:
@@ -27,7 +27,7 @@ def document(
 
 
 def _step(rule: Mapping[str, Any]) -> int:
-    """Return the longest step in minutes that ends at the last one and is no longer than the rule waits."""
+    """Return the longest step in minutes that ends at the last minute and is no longer than the rule's `for`."""
     number, unit = int(rule["for"][:-1]), rule["for"][-1]
     wait = number * {"m": 1, "h": 60}[unit] or MINUTES
     return max(step for step in range(1, wait + 1) if MINUTES % step == 0)

@@ -1,4 +1,4 @@
-"""An edge that is found beside those of the project: the kit's echo edge under another name, with flags of its own."""
+"""An edge from another package: the kit's echo edge with another name and its own flags."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FLAGS = (
 )
 EDGE = Edge("fifth", EchoSettings, start, lambda settings: ["nc localhost 5555"], FLAGS)
 """
-FIND = "import services\nservices.__path__.append({folder!r})\n"  # a process that starts reads it before all else
+FIND = "import services\nservices.__path__.append({folder!r})\n"  # a new process reads it first
 
 
 def create(folder: Path) -> None:
-    """`folder`, on the path of Python, then holds the edge."""
+    """Create the edge in `folder`, which must be in Python's path."""
     package = folder / "found" / "fifth"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")

@@ -1,8 +1,8 @@
-"""Commands as a user id without a name, in ASCII, with any standard stream closed, without a new interpreter each.
+"""Commands as a user id without a name, in ASCII, with any standard stream closed, without starting interpreters.
 
-A server has imported what commands need and forks a process for each one. From its first line, `services.cli.__main__`,
-to the interpreter's own end it is what `python -m services.cli` would be: user id, environment, streams as Python makes
-them, no other open file. That a new interpreter does the same is tested with a few commands (test_startup.py).
+A server imports what commands need and forks a process for each. From the first line of `services.cli.__main__` to the
+end of the interpreter this equals `python -m services.cli`: user id, environment, streams as Python creates them, no
+other open file. test_startup.py runs a few commands in new interpreters to check that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.forked import NUMBER, Forked
 
 ROOT = Path(__file__).parents[2]
 UID = 123_456
-NAMES = ("USER", "LOGNAME", "LNAME", "USERNAME", "HOME")  # what tells a user's name
+NAMES = ("USER", "LOGNAME", "LNAME", "USERNAME", "HOME")  # variables with the name of the user
 CLONE_NEWUSER = 0x1000_0000
 STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
@@ -38,10 +38,10 @@ def environment_of(shell: Shell) -> dict[str, str]:
 
 
 class Hostile:
-    """A command under way."""
+    """A running command."""
 
     def __init__(self, shell: Shell, words: Sequence[str], closed: Collection[int] = ()) -> None:
-        """closed: the standard streams that are, by number. An open input is empty."""
+        """closed: closed standard streams, by number. An open standard input is empty."""
         self._out, self._err = TemporaryFile(), TemporaryFile()  # noqa: SIM115
         told = (list(words), environment_of(shell), str(shell.folder), list(closed))
         request = marshal.dumps(told)
@@ -65,7 +65,7 @@ class Hostile:
 
 @cache
 def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """One for this process, which it dies with."""
+    """The server of this process, which stops with it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
@@ -81,7 +81,7 @@ def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
 
 
 def serve(place: int) -> None:
-    """Until the tests end. A child never returns: a command ends by SystemExit, as in an interpreter of its own."""
+    """Run until the tests end. A child never returns: a command ends with SystemExit, as in its own interpreter."""
     from services.cli.main import MODULES
 
     for module in (
@@ -107,7 +107,7 @@ def serve(place: int) -> None:
 
 
 def _has_ended() -> bool:
-    """Whether a child had ended, which is gone now."""
+    """Whether a child that is gone now had ended."""
     try:
         return os.waitpid(-1, os.WNOHANG)[0] != 0
     except ChildProcessError:
@@ -115,7 +115,7 @@ def _has_ended() -> bool:
 
 
 def _mind(told: socket.socket, size: int, streams: list[int]) -> None:
-    """Tell the command's number, and how it ended."""
+    """Report the command's number and its end."""
     words, environment, folder, closed = marshal.loads(told.recv(size, socket.MSG_WAITALL))
     minder = os.getpid()
     child = os.fork()
@@ -153,7 +153,7 @@ def _become(environment: dict[str, str], folder: str, streams: list[int], closed
 
 
 def _stream(number: int, mode: str) -> io.TextIOWrapper:
-    """Return it as Python does with PYTHONIOENCODING=ascii."""
+    """Return a stream as Python creates it with PYTHONIOENCODING=ascii."""
     errors = "backslashreplace" if number == 2 else "strict"
     file = open(number, mode, encoding="ascii", errors=errors, closefd=False)  # noqa: SIM115
     assert isinstance(file, io.TextIOWrapper)

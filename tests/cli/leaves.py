@@ -1,6 +1,6 @@
-"""Every command of `penstock` that does something, and one way at least to use each so that it succeeds.
+"""Every subcommand of `penstock`, with at least one successful call of each.
 
-A leaf is a command that is no group; of `serve` each edge is one. `LEAVES` comes from click, the rows are written here.
+A leaf is a command without subcommands; `serve` has one for each edge. `LEAVES` comes from click, the rows are here.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ DOCUMENTS = {
     "spec: {protocol: rqp-mca, addresses: [10.0.0.7]}\n",
 }
 LETTERS = "letters.bin"
-SERVICES = ("up", "sysv", "console", "serve")  # run until they are told to end
+SERVICES = ("up", "sysv", "console", "serve")  # run until a signal
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A use of a command, in the store that `fill` makes."""
+    """A call of a command, in the store that `fill` creates."""
 
     words: str  # `{letter}` is the id of a dead letter
     status: int = Exit.OK
-    writes: bool = True  # a result to standard output
+    writes: bool = True  # a result on standard output
 
     def arguments(self, known: Mapping[str, str]) -> list[str]:
         return [word.format(**known) for word in self.words.split()]
@@ -56,7 +56,7 @@ ROWS = [
     Row("queue create 新しい"),
     Row(f"queue create {NAME}", REFUSED, False),
     Row("queue apply --file queues.yaml"),
-    Row("queue apply --file -", USAGE, False),  # nothing comes from standard input
+    Row("queue apply --file -", USAGE, False),  # standard input is empty
     Row(f"queue purge {OLD} --yes"),
     Row(f"queue release {LOST}"),
     Row(f"queue release {NAME}", REFUSED, False),
@@ -74,7 +74,7 @@ ROWS = [
     Row(f"dead show {NAME} {{letter}}"),
     Row(f"dead export {NAME} --garbage-msg"),
     Row(f"dead import {NAME} --garbage-msg --file {LETTERS}"),
-    Row(f"dead import {NAME}", USAGE, False),  # it says no format
+    Row(f"dead import {NAME}", USAGE, False),  # it requires a format
     Row(f"dead purge {NAME} {{letter}} --yes"),
     Row(f"dead redrive {NAME} --all"),
     Row(f"dead redrive {OLD} --all", MISSING, False),
@@ -89,7 +89,7 @@ ROWS = [
     Row("store rights"),
 ]
 
-FORMS = [  # with every flag that may change what is written
+FORMS = [  # with every flag that may change the output
     Row("queue apply --file queues.yaml --dry-run"),
     Row(f"queue purge {OLD} --dry-run"),
     Row("peer apply --file peers.yaml --dry-run"),
@@ -126,7 +126,7 @@ LEAVES = frozenset(leaves())
 
 
 def flags(command: click.Command = penstock, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Yield the leaf and name of every flag of its own; those of `queue create` are the document's fields."""
+    """Yield the leaf and name of every flag of its own; flags of `queue create` are fields of the document."""
     context = click.Context(command)
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -144,12 +144,12 @@ def flags(command: click.Command = penstock, path: tuple[str, ...] = ()) -> Iter
 
 
 def leaf_of(words: str) -> str:
-    """Return the leaf that these words use; '' for none."""
+    """Return the leaf of this command line; '' for none."""
     return next((leaf for leaf in LEAVES if f"{words} ".startswith(f"{leaf} ")), "")
 
 
 def fill(shell: Shell) -> dict[str, str]:
-    """Put into an empty store, and the shell's folder, what the rows want; return what their words may name."""
+    """Create in an empty store, and in the shell's folder, what the rows need; return values for their placeholders."""
     for name, text in DOCUMENTS.items():
         shell.write(name, text)
     encoded = formats()["garbage-msg"].encode(ExportedDeadLetter(NAME.encode(), "rejected"))

@@ -1,4 +1,4 @@
-"""An old TMQ client, as those who run `penstock up` have them."""
+"""An old TMQ client, as users of `penstock up` have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.servers import eventually
 
 
 class Client:
-    """An old TMQ client: one question, one answer."""
+    """An old TMQ client: one request, one reply."""
 
     def __init__(self, connection: socket.socket, replies: BinaryIO, name: bytes) -> None:
         self._socket = connection
@@ -22,7 +22,7 @@ class Client:
         self._mqid = self._ask(encode_open(name), 64)
 
     def _ask(self, request: bytes, size: int) -> bytes:
-        """Raises ConnectionError once the other side has gone."""
+        """Send a request, return its reply. Raises ConnectionError if the server has closed the connection."""
         self._socket.sendall(request)
         reply = self._file.read(size)
         if len(reply) < size:
@@ -47,7 +47,7 @@ def connected(up: Up, queue: bytes) -> Iterator[Client]:
 
 
 def takes(up: Up, queue: bytes) -> bytes:
-    """The next message, once somebody is there again who serves it."""
+    """Return the next message, after a server is reachable again."""
 
     def ask() -> bytes:
         with connected(up, queue) as client:

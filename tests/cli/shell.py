@@ -1,4 +1,4 @@
-"""The command line as people and programs use it: real processes in a folder of their own."""
+"""The command line as people and programs use it: real processes in their own folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 PROGRAM = [sys.executable, "-P", "-m", "services.cli"]
 PATIENCE_S = 60.0
-NO_CONSOLE = ("--set", "console.enabled=false")  # of an `up`: it starts sooner
+NO_CONSOLE = ("--set", "console.enabled=false")  # of an `up`: faster start
 ANY_PORT = {
     "PENSTOCK_HEALTH__PORT": "0",
     "PENSTOCK_EDGES__TMQ__LISTENERS__DOCUMENT__PORT": "0",
@@ -53,7 +53,7 @@ ANY_PORT = {
 }
 
 
-SERVICES = ("up", "serve", "sysv", "console")  # run until they are told to end
+SERVICES = ("up", "serve", "sysv", "console")  # run until a signal
 
 
 def forked(
@@ -63,14 +63,14 @@ def forked(
     at_start: Callable[[], None] = lambda: None,
     **streams: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a command in a process forked from this one: a tenth of the time of a new interpreter."""
+    """Start a command in a process forked from this one, in a tenth of the time of a new interpreter."""
     _import_commands()
     before = set(os.listdir("/proc/self/fd"))
 
     def become() -> None:
         for fd in (
             set(os.listdir("/proc/self/fd")) - before
-        ):  # one of them is waited for until a program is there
+        ):  # waits for one of the children until a program is there
             with suppress(OSError):
                 os.close(int(fd))
         status = 99
@@ -87,7 +87,7 @@ def forked(
 
 @cache
 def _import_commands() -> None:
-    """Once, not in each child."""
+    """Import once, not in each child."""
     for module in (*MODULES.values(), "services.cli.framework.serving", "services.console.process"):
         importlib.import_module(module)
     edges()
@@ -97,7 +97,7 @@ def _import_commands() -> None:
 def be_a_command(
     arguments: Sequence[str | bytes], folder: Path, environment: Mapping[str, str], streams: list[int]
 ) -> int:
-    """In a child, which is nothing else any more; the status."""
+    """Run the command in a forked child; return its status."""
     exit_on_signals(Exit.TERMINATED)
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
@@ -105,7 +105,7 @@ def be_a_command(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    logging.getLogger().handlers.clear()  # those of the test run
+    logging.getLogger().handlers.clear()  # of the test run
     warnings.resetwarnings()
     code = run([os.fsdecode(argument) for argument in arguments])
     sys.stdout.flush()
@@ -114,7 +114,7 @@ def be_a_command(
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Return its status."""
+    """Return the exit status of a child."""
     fd = os.pidfd_open(process.pid)
     try:
         if not select.select([fd], [], [], PATIENCE_S)[0]:
@@ -127,7 +127,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a command ended and what it said."""
+    """Exit status and output of a command."""
 
     code: int
     out: bytes
@@ -161,7 +161,7 @@ def ended(
 
 
 class Shell:
-    """A folder to run commands in. Settings come from `environment` and the folder only."""
+    """A folder to run commands in. Settings come only from `environment` and the folder."""
 
     def __init__(self, folder: Path, environment: dict[str, str] | None = None) -> None:
         self.folder = folder
@@ -170,14 +170,14 @@ class Shell:
         self.environment = {**clean, **ANY_PORT, **(environment or {})}
 
     def run(self, *arguments: str | bytes, code: int = 0, stdin: bytes = b"", **environment: str) -> Result:
-        """Waits for the end, which must be `code`, without a traceback."""
+        """Wait for the end, which must be with `code` and without a traceback."""
         result = ended(arguments, self.folder, {**self.environment, **environment}, stdin)
         assert result.code == code, result
         assert "Traceback" not in result.err, result.err
         return result
 
     def fails(self, *arguments: str | bytes, code: int, stdin: bytes = b"", **environment: str) -> str:
-        """The one line on standard error of a command that must fail."""
+        """Run a command that must fail; return its line on standard error."""
         result = self.run(*arguments, code=code, stdin=stdin, **environment)
         lines = result.err.splitlines()
         assert len(lines) == 1, result
@@ -187,7 +187,7 @@ class Shell:
     def spawn(
         self, *arguments: str, at_start: Callable[[], None] = lambda: None, **streams: Any
     ) -> subprocess.Popen[bytes]:
-        """Start a command; a service is the program as it is installed. at_start: called in its process."""
+        """Start a command; services run as the installed program. at_start: called in the child."""
         if arguments[0] not in SERVICES:
             return forked(arguments, self.folder, self.environment, at_start, **streams)
         return subprocess.Popen(
@@ -201,7 +201,7 @@ class Shell:
         return path
 
     def with_store(self, work: Callable[[Store], Awaitable[T]]) -> T:
-        """Work on the shell's store, or that of the `up` that runs here, without a process of its own: for speed."""
+        """Work on the shell's store, or that of the running `up`, in this process, for speed."""
 
         async def session() -> T:
             own = self.environment.get("REDIS_URL")
@@ -223,7 +223,7 @@ class Shell:
 
     @contextmanager
     def terminal(self, *arguments: str) -> Iterator[Terminal]:
-        """The command at a terminal of its own."""
+        """Run the command at its own terminal."""
         ours, theirs = pty.openpty()
         process = self.spawn(*arguments, at_start=_take_terminal, stdin=theirs, stdout=theirs, stderr=theirs)
         os.close(theirs)
@@ -237,12 +237,12 @@ class Shell:
 
 
 def _take_terminal() -> None:
-    """In the child: Ctrl-C typed there is a SIGINT here."""
+    """Make the terminal the controlling one of this child: Ctrl-C becomes SIGINT."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Terminal:
-    """Somebody who reads a screen and types."""
+    """A user at a terminal, who reads the screen and types."""
 
     def __init__(self, process: subprocess.Popen[bytes], fd: int) -> None:
         self.process = process
@@ -258,13 +258,13 @@ class Terminal:
         os.write(self._fd, text.encode())
 
     def close(self) -> None:
-        """The terminal goes: SIGHUP, and nothing can be read or written any more."""
+        """Close the terminal: SIGHUP, and reads and writes fail."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def end(self) -> int:
-        """The exit code; everything that was shown has been read."""
+        """Return the exit status, after all output has been read."""
         eventually(self._ended)
         self._read()
         return self.process.wait()
@@ -279,12 +279,12 @@ class Terminal:
                 self.screen += chunk
         except BlockingIOError:
             return
-        except OSError:  # EIO: nobody holds the other side any more
+        except OSError:  # EIO: the other side is closed
             return
 
 
 class Up:
-    """`penstock up` under way in a shell's folder."""
+    """A running `penstock up` in a shell's folder."""
 
     def __init__(self, shell: Shell, *arguments: str) -> None:
         self.shell = shell
@@ -293,7 +293,7 @@ class Up:
             self.process = shell.spawn("up", "--json", *arguments, stdout=out, stderr=err)
 
     def start(self) -> Up:
-        """Returns when it says that it is ready."""
+        """Return after it has printed that it is ready."""
         eventually(
             lambda: self._out.read_bytes().endswith(b"\n") or self.process.poll() is not None, PATIENCE_S
         )
@@ -312,7 +312,7 @@ class Up:
     @property
     def tenant(self) -> dict[str, Any]:
         lock = self.shell.folder / "penstock-data" / "up.lock"
-        text = eventually(lambda: lock.exists() and lock.read_text())  # it is emptied before it is written
+        text = eventually(lambda: lock.exists() and lock.read_text())  # truncated before it is written
         found: dict[str, Any] = json.loads(text)
         return found
 
@@ -339,7 +339,7 @@ class Up:
         return self.process.wait(PATIENCE_S)
 
     def kill(self) -> None:
-        """However the test went: nothing stays behind."""
+        """Kill all processes, also after a failed test."""
         self.process.kill()
         self.process.wait()
 
@@ -354,7 +354,7 @@ def running(shell: Shell, *arguments: str) -> Iterator[Up]:
 
 
 def lives(pid: int) -> bool:
-    """Whether a process runs; one that only waits to be buried does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -362,7 +362,7 @@ def lives(pid: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below this one, wherever their sessions are."""
+    """Return all processes below this one, in any session."""
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -379,7 +379,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def processes_in(shell: Shell) -> list[str]:
-    """Command lines of processes that work in this folder."""
+    """Return command lines of processes whose working directory is this folder."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""What the project says of itself is kept: which part may import which, and the licence."""
+"""Rules of the project: import contracts and the licence."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ BREACHES = {
     ),
     "services/sysv/kernel.py": "services.cli.terminal.text services.tmq.service protos.tmq redis",
     "services/cli/commands/config.py": "services.sysv.bridge",
-    "services/cli/commands/letters.py": "services.rqp.dead_letter_format protos.rqp_cast",
+    "services/cli/commands/dead_letter_files.py": "services.rqp.dead_letter_format protos.rqp_cast",
     "services/kit/dead_letter_formats.py": "protos.rqp_cast",
     "services/analytics/pieces.py": "redis services.store.pipeline.pipe services.kit.stop protos.types",
     "services/store/redis/blocking_connection.py": "pyspark services.analytics.schema",
@@ -134,14 +134,14 @@ def test_every_import_that_contributing_forbids_breaks_a_contract(copy: Path) ->
             assert (importer, imported) in found, f"{importer} may import {module}"
 
 
-def test_what_it_allows_breaks_none(copy: Path) -> None:
+def test_allowed_imports_keep_all_contracts(copy: Path) -> None:
     add_imports(copy, ALLOWED)
     code, told = lint(copy)
     assert code == 0, told
     assert "0 broken" in told
 
 
-def test_the_licence_is_there_that_is_named() -> None:
+def test_licence_file_matches() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
     text = (ROOT / "LICENSE").read_text()

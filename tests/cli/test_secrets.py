@@ -22,7 +22,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("url", BAD)
-def test_commands_refuse_a_bad_url_in_one_line_without_any_part_of_it(alone: Shell, url: str) -> None:
+def test_bad_url_is_refused_without_showing_it(alone: Shell, url: str) -> None:
     for said in (
         alone.run("queue", "list", "--set", f"store.url={url}", code=2).err,
         alone.run("config", url, code=2).err if re.search("://.*[@?]", url) else "",
@@ -41,7 +41,7 @@ def test_config_shows_a_url_without_its_secrets(alone: Shell) -> None:
     assert "https://***@h/otlp?***" in shown
 
 
-def test_a_store_that_is_away_is_logged_without_its_secrets(alone: Shell) -> None:
+def test_store_outage_is_logged_without_secrets(alone: Shell) -> None:
     url = f"redis+sentinel://u:{SECRET}@127.0.0.1:1/m?sentinel_password={SECRET}"
     result = alone.run("queue", "list", "--store", url, "--timeout", "0.2", code=3, PENSTOCK_DEBUG="1")
     assert SECRET not in result.err + result.text
@@ -65,7 +65,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("arguments", REFUSED, ids=" ".join)
-def test_no_error_repeats_a_login_before_an_address(alone: Shell, arguments: tuple[str, ...]) -> None:
+def test_errors_never_show_a_login(alone: Shell, arguments: tuple[str, ...]) -> None:
     said = alone.run(*arguments, code=2, REDIS_URL="redis://127.0.0.1:1").err
     assert SECRET not in said
     assert "***@h" in said
@@ -79,7 +79,7 @@ def test_no_error_repeats_a_login_before_an_address(alone: Shell, arguments: tup
         ("traces_endpoint", "ftp://collector"),
     ],
 )
-def test_bad_collector_is_refused_with_an_example_of_one(alone: Shell, field: str, value: str) -> None:
+def test_bad_collector_url_is_refused_with_an_example(alone: Shell, field: str, value: str) -> None:
     said = alone.fails("config", "--set", f"tracing.{field}={value}", code=2)
     assert said.startswith(f"bad_settings: tracing.{field}: ")
     assert "as http://collector:4318" in said.replace("as in ", "as ")

@@ -1,7 +1,7 @@
 """Every command as any user id, in any encoding, with any standard stream closed (services/kit/startup.py).
 
-Exit statuses of docs/cli.md hold: 74 for a result that cannot be written, the usual one for everything else. And with
-`--json` every result is one JSON object a line.
+Exit statuses of docs/cli.md apply: 74 for a result that cannot be written, otherwise the usual one. With `--json`
+every result is one JSON object a line.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ NAMELESS = ["unshare", "--user", f"--map-user={UID}", f"--map-group={UID}"]
 ESCAPED = NAME.encode("ascii", "backslashreplace")
 
 
-def test_every_command_is_in_the_table() -> None:
+def test_table_has_every_command() -> None:
     done = {leaf_of(row.words) for row in ROWS if row.status == Exit.OK}
     assert done - {""} | {leaf for leaf in LEAVES if leaf.split()[0] in SERVICES} == LEAVES
 
 
-def test_every_flag_is_in_the_table() -> None:
-    """Those of services change no result."""
+def test_table_has_every_option() -> None:
+    """Options of services do not change results."""
     used = {(leaf_of(row.words), word) for row in (*ROWS, *FORMS) for word in row.words.split()}
     assert {(leaf, flag) for leaf, flag in flags() if leaf not in SERVICES} <= used
 
@@ -55,7 +55,7 @@ def shell(tmp_path: Path, store: Server) -> Shell:
 
 @pytest.fixture
 def known(shell: Shell, store: Server) -> Mapping[str, str]:
-    """What is in the store, as words of rows name it."""
+    """Values of placeholders in rows."""
     store.clear()
     return fill(shell)
 
@@ -67,7 +67,7 @@ def outcome(shell: Shell, words: list[str], closed: Collection[int]) -> tuple[in
     return status, out, err
 
 
-def test_a_nameless_user_in_ascii_with_closed_streams(shell: Shell, known: Mapping[str, str]) -> None:
+def test_nameless_user_in_ascii_with_closed_streams(shell: Shell, known: Mapping[str, str]) -> None:
     """Of a row with a result its output is closed, of others the messages."""
     wrong = []
     for row in ROWS:
@@ -87,7 +87,7 @@ def test_a_nameless_user_in_ascii_with_closed_streams(shell: Shell, known: Mappi
         ("queue nosuch", "/dev/null", Exit.USAGE),
     ],
 )
-def test_messages_that_cannot_be_written_change_no_status(
+def test_unwritable_messages_keep_the_exit_code(
     shell: Shell, known: Mapping[str, str], words: str, result: str, status: Exit
 ) -> None:
     shell.run("queue", "create", "q")
@@ -103,8 +103,8 @@ def test_messages_that_cannot_be_written_change_no_status(
     assert done.returncode == status
 
 
-def test_json_is_one_object_a_line(shell: Shell, known: Mapping[str, str]) -> None:
-    """A failure is one on standard error; names are whole, whatever the encoding."""
+def test_json_is_one_object_per_line(shell: Shell, known: Mapping[str, str]) -> None:
+    """A failure is one on standard error; names are complete in any encoding."""
     wrong = []
     for row in [*FORMS, *ROWS[1:]]:
         status, out, err = outcome(shell, [*row.arguments(known), "--json"], (0,))
@@ -126,11 +126,11 @@ def is_object(line: bytes) -> bool:
         return False
 
 
-def test_what_the_encoding_lacks_is_escaped_and_documents_read_back(
+def test_missing_characters_are_escaped_and_documents_read_back(
     shell: Shell, known: Mapping[str, str]
 ) -> None:
     assert ESCAPED in outcome(shell, ["queue", "list"], ())[1]
-    turned = "turned\u202e"  # at a terminal it would turn the rest of the line around
+    turned = "turned\u202e"  # at a terminal it would reverse the rest of the line
     shell.run("queue", "create", turned)
     for kind, name in (("queue", NAME), ("peer", FRIEND), ("queue", turned)):
         written = [outcome(shell, [kind, "show", name], ())[1]]
@@ -143,10 +143,10 @@ def test_what_the_encoding_lacks_is_escaped_and_documents_read_back(
 
 
 @pytest.mark.parametrize(("words", "closed"), [("queue create 注文", (2,)), ("config", (0, 1, 2))])
-def test_a_new_interpreter_does_the_same(
+def test_new_interpreter_behaves_the_same(
     shell: Shell, known: Mapping[str, str], words: str, closed: tuple[int, ...]
 ) -> None:
-    """So what the tests above see is what a command does."""
+    """So the tests above represent real commands."""
     closing = " ".join(f"{number}>&-" for number in closed)
     program = [
         *NAMELESS,
@@ -166,9 +166,7 @@ def test_a_new_interpreter_does_the_same(
 
 
 @pytest.mark.parametrize("leaf", ["up", "sysv", "console", "serve tmq"])
-def test_a_service_without_any_stream_drains_at_sigterm(
-    shell: Shell, known: Mapping[str, str], leaf: str
-) -> None:
+def test_service_without_streams_drains_at_sigterm(shell: Shell, known: Mapping[str, str], leaf: str) -> None:
     keys, more = Keys(), ["--json"]
     if leaf == "sysv":
         more += ["--in", f"{keys.new():#x}:{NAME}"]
@@ -180,7 +178,7 @@ def test_a_service_without_any_stream_drains_at_sigterm(
 
 
 def drained(shell: Shell, words: list[str], port: str, closed: Collection[int]) -> tuple[int, bytes, bytes]:
-    """How it ended, told to as soon as it listens on the port of that setting."""
+    """Return the exit status after SIGTERM, sent as soon as it listens on the port of that setting."""
     number = free_port()
     command = Hostile(shell, [*words, "--set", f"{port}={number}"], closed)
     try:
@@ -191,7 +189,7 @@ def drained(shell: Shell, words: list[str], port: str, closed: Collection[int]) 
         command.process.kill()
 
 
-def test_the_console_says_where_it_is_as_json(shell: Shell, known: Mapping[str, str]) -> None:
+def test_console_prints_its_address_as_json(shell: Shell, known: Mapping[str, str]) -> None:
     status, out, _ = drained(shell, ["console", "--json", "--set", "health.port=0"], "console.port", (0,))
     told = json.loads(out)
     assert (status, told["tokenFile"]) == (0, str(shell.folder / "penstock-data" / "console.token"))

@@ -21,7 +21,7 @@ from tests.tmq.process import ROOT
 
 BLOCK = re.compile(r"^```\n(\$ .*?)^```", re.M | re.S)
 SOMEBODY = re.compile(r"\bcli [^\s@\"]+@[\w.-]+")
-READY = "ready; Ctrl-C"
+READY = "ready; press Ctrl-C"
 LEFT = shutil.ignore_patterns("penstock-data*", "__pycache__")  # by who followed the pages here
 HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?$", re.M)
 AGE = re.compile(r"\b\d+[sm]\b")

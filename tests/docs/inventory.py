@@ -124,7 +124,7 @@ ROWS = (
     Row(CHART, "TLS", UPGRADED),
     Row(CHART, "Namespaces and rights", Taken("e2e/test_release.py::test_a_tenant_installs_a_release")),
     Row(CHART, "Quotas, meshes, autoscalers", ON_NODE),
-    Row(CHART, "Watching it", ON_NODE),
+    Row(CHART, "Monitoring", ON_NODE),
     Row(CHART, "Commands in a cluster", ON_NODE),
     Row(CHART, "Console", ON_NODE),
     Row(CLI, "Which store", WITHOUT_STORE),
@@ -150,11 +150,11 @@ ROWS = (
     Row(CLI, "report", Taken("analytics/spark/test_commands.py::test_the_report")),
     Row(CLI, "sysv", QUEUES),
     Row(CLI, "console", WITHOUT_STORE),
-    Row("docs/reference/cli.md", "", Shown("cli/reference/test_reference.py::test_the_page_is_not_stale")),
+    Row("docs/reference/cli.md", "", Shown("cli/reference/test_reference.py::test_page_is_current")),
     Row("docs/console.md", "Use it", Taken("console/contract/test_page_of_docs.py::test_its_commands")),
     Row(IMAGES, "Images", Taken("images/test_page.py::test_what_is_built")),
     Row(IMAGES, "Guarantees", Taken("images/test_page.py::test_how_a_container_is_best_run")),
-    Row(KUBERNETES, "Declare a Queue", PAGE_OF_QUEUES),
+    Row(KUBERNETES, "Create a Queue", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Deletion", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Several operators on one store", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Redrive", PAGE_OF_QUEUES),
@@ -185,7 +185,7 @@ ROWS = (
         "pubsub/test_slow_subscribers.py::test_overtaken_by_retention_it_is_told_how_much_it_lost",
         "how many are lost differs from run to run, and it takes 100 MB"), "(echo"),
     Row(PUBSUB, "How it works", ALONE, "timeout"),
-    Row(RUNBOOKS, "Before anything else", Elsewhere(
+    Row(RUNBOOKS, "First steps", Elsewhere(
         "e2e/test_release.py::test_what_runbooks_look_at",
         "tests/docs/runbook_commands.py takes them from the page, and fills names in")),
     Row(RUNBOOKS, "More memory for the store", Taken(

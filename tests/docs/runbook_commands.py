@@ -10,7 +10,7 @@ from tests.docs.blocks import blocks
 from tests.tmq.process import ROOT
 
 PAGES = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
-FIRST = "Before anything else"  # the section of the index whose block is for every alert
+FIRST = "First steps"  # the section of the index whose block is for every alert
 SPAN = re.compile(r"`((?:kubectl|penstock|helm) [^`]+)`")
 NAMES = ("NAMESPACE", "RELEASE", "<name>", "EDGE", "POD", "QUEUE")
 LOOKS = (

@@ -19,11 +19,11 @@ LISTENS = "health_listening"
 EXPORT = re.compile(r"^export (\w+)=(\S*)$")
 BAR = "━"  # of progress, drawn anew again and again, and gone in the end
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-PROMPT = b"name: "
+PROMPT = (b" to confirm: ", b" them too: ")
 LOG = re.compile(r'^\{"time": .*\n', re.M)  # not there at a real terminal, where warnings alone are told
 FAILED = "(exit "
 REST = "..."  # of what is shown
-ASKED = re.compile(r"[Tt]ype the queue's name: (\S+)$", re.M)  # and what was typed
+ASKED = re.compile(r"Type the queue's name to [\w ]+: (\S+)$", re.M)  # and what was typed
 DIFFERS = tuple(  # from run to run
     (re.compile(pattern), instead)
     for pattern, instead in (

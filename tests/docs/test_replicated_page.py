@@ -168,7 +168,7 @@ def test_two_failovers_lose_nothing(place: Place, tmp_path: Path) -> None:
     alone.run("store", "init", REDIS_URL=told["admin-url"])
     apply = ("store", "rights", "--apply", "--password-file", "-")
     applied = alone.run(*apply, stdin=told["edge-password"].encode(), REDIS_URL=told["admin-url"]).text
-    assert applied.count("user edge is set, kept in its ACL file") == len(place.servers)
+    assert applied.count("user edge is set, stored in its ACL file") == len(place.servers)
     assert "the same on" in alone.run("doctor", REDIS_URL=told["admin-url"]).text
     alone.environment["REDIS_URL"] = told["edge-url"]
     alone.run("queue", "apply", "-f", "-", stdin=b"metadata: {name: invoices}\n")

@@ -36,7 +36,7 @@ IN_A_POD = re.compile(r"penstock (?:dead|queue|log|ring|doctor|store|report)\b|r
 WITHOUT = {  # what is said of a store that no edge has used
     "report": "no report yet",
     "log show": "no text pub/sub server has used this store yet",
-    "ring status": "no node of any ring has told this store of itself",
+    "ring status": "no node of any ring uses this store",
 }
 
 

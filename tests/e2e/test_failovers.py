@@ -108,7 +108,7 @@ def give_rights(store: Replicated) -> None:
             said.append(eventually(lambda run=run: answered(run), 90))
     applied, doctor = said
     servers = [name for name in store.names if "redis" in name]
-    assert applied.count("user edge is set, kept in its ACL file") == len(servers), applied
+    assert applied.count("user edge is set, stored in its ACL file") == len(servers), applied
     assert f"the same on {len(servers)} servers" in doctor, doctor
 
 

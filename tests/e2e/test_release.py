@@ -84,7 +84,7 @@ def test_the_readme_installs_a_release_and_sends_a_message(release: Release, typ
 def test_the_page_of_queues_peers_and_redrives(release: Release, typist: Typist) -> None:
     page = "docs/kubernetes.md"
     with step(page):
-        typist.section(page, "## Declare a Queue")
+        typist.section(page, "## Create a Queue")
         typist.section(page, "### Deletion")
         release.apply(peer("shop"))
         release.wait_ready(PEERS)
@@ -98,7 +98,7 @@ def test_the_page_of_the_chart_on_an_installed_release(release: Release, typist:
     page = "docs/chart.md"
     typist.section(page, "## Install", "kubectl label")
     typist.section(page, "## Quotas, meshes, autoscalers")
-    typist.section(page, "## Watching it")
+    typist.section(page, "## Monitoring")
     typist.type(Command(OUTSIDE_SECRET, ""))
     with step(f"{page}: commands in a cluster"):
         typist.section(page, "## Commands in a cluster")

@@ -32,7 +32,7 @@ from tests.kubernetes.documents import (
     redrive,
 )
 
-NEVER_ANOTHER = "a Redrive cannot be changed: apply another one, with another name"
+NEVER_ANOTHER = "a Redrive cannot be changed: create another one with another name"
 MODELS: dict[str, type[BaseModel]] = {
     "Queue": QueueDocument,
     "Peer": PeerDocument,
@@ -116,7 +116,7 @@ def test_a_queue_is_never_another_one(
     if not says:
         cluster.apply([document("Queue", after)], "--namespace", namespace)
         return
-    with pytest.raises(CommandFailed, match=f"{says}: declare another Queue"):
+    with pytest.raises(CommandFailed, match=f"{says}: create another Queue"):
         cluster.apply([document("Queue", after)], "--namespace", namespace)
 
 
@@ -204,6 +204,6 @@ def test_every_field_is_described(content: str) -> None:
 def test_kubectl_explains_the_fields(cluster: Cluster) -> None:
     told = cluster.kubectl("explain", "queue.spec.remote.peers")
     assert "a peer that may get it; none = all that are known of that protocol" in told
-    assert "if it is left out" in cluster.kubectl("explain", "peer.spec.window")
+    assert "default: " in cluster.kubectl("explain", "peer.spec.window")
     conditions = " ".join(cluster.kubectl("explain", "redrive.status.conditions").split())
-    assert "True when it is over and all was done, False while it runs or waits" in conditions
+    assert "True when the redrive is complete, False while it runs or waits" in conditions

@@ -85,5 +85,5 @@ class Either(BaseModel):
 
 @pytest.mark.parametrize("model", [Stepped, Either, Loose])
 def test_what_it_cannot_say_is_no_schema(model: Any) -> None:
-    with pytest.raises(ValueError, match="a structural schema has no"):
+    with pytest.raises(ValueError, match="a structural schema cannot have"):
         structural(model)

@@ -12,11 +12,11 @@ from tests.chart.chart import CHART
 from tools.dashboards.board import RELEASE
 
 FILES = sorted((CHART / "files" / "dashboards").glob("*.json"))
-RATE_INTERVAL = "10s"  # what Grafana makes of scrapes each second, some more
+RATE_INTERVAL = "10s"  # Grafana's value for scrapes each second, increased
 VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")
 METRIC = re.compile(r"\b(?:penstock|process|python)_[a-z_]+\b(?=\{)")
 LEGEND = re.compile(r"\{\{(\w+)\}\}")
-WHOSE = f"{{{{namespace}}}} {{{{{RELEASE}}}}} "  # every legend begins so
+WHOSE = f"{{{{namespace}}}} {{{{{RELEASE}}}}} "  # the prefix of every legend
 
 Document = dict[str, Any]
 
@@ -32,7 +32,7 @@ class Ask:
 
     @property
     def called(self) -> str:
-        """Board, panel and legend without whose a series is: no two have the same."""
+        """Board, panel and legend without the prefix; unique."""
         return f"{self.board}: {self.title}: {self.legend.removeprefix(WHOSE)}"
 
 
@@ -46,7 +46,7 @@ def every_board() -> list[Document]:
 
 
 def panels(board: Document) -> list[Document]:
-    """Without the titles of rows."""
+    """Return the panels, without titles of rows."""
     return [each for each in board["panels"] if each["type"] != "row"]
 
 
@@ -58,12 +58,12 @@ def asks(board: Document) -> Iterator[Ask]:
 
 
 def everything(board: Document) -> dict[str, str]:
-    """What variables are where nothing is chosen."""
+    """Return the variables with nothing selected."""
     return {each["name"]: each["allValue"] for each in board["templating"]["list"][1:]}
 
 
 def filled(text: str, chosen: dict[str, str]) -> str:
-    """As Grafana does, which sets the interval of rates by itself."""
+    """Fill in variables as Grafana does, with its interval of rates."""
     values = {"__rate_interval": RATE_INTERVAL, **chosen}
     return VARIABLE.sub(lambda found: values[found[1] or found[2]], text)
 

@@ -1,4 +1,4 @@
-"""One world for each test, which is free to kill what is in it."""
+"""A separate world for each test, which may kill parts of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _world(defined: Cluster, namespace: str, tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def new_prometheus(tmp_path: Path) -> Iterator[NewPrometheus]:
-    """Starts one that ends with the test."""
+    """Starts a Prometheus that ends with the test."""
     made: list[Prometheus] = []
 
     def start(*words: object, **more: object) -> Prometheus:

@@ -1,8 +1,8 @@
-"""What panels.yaml says that each query shows, of processes that tell all metrics that there are.
+"""The expected results in panels.yaml, computed from processes that export every metric.
 
-Two pods tell each metric, once with all of its labels as usual and once more for each label with another value. What
-they tell is a prime number of the metric times a number of the series: whatever some other metric, some other choice
-of series, or some other way to put them together comes to is another number.
+Two pods export each metric, once with all its usual labels and once more for each label with another value. The values
+are a prime number of the metric times a number of the series, so another metric, another selection of series or another
+aggregation has a different result.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from tools.metrics_docs import Row, rows
 
 EAST = f'namespace="shop",{RELEASE}="east"'
 TABLE = Path(__file__).with_name("panels.yaml")
-PODS = {"a": 1, "b": 100}  # and how much more than the first each tells
-OF_POD = ("job", "pod", "instance")  # labels that the scrape gives
+PODS = {"a": 1, "b": 100}  # and the increment between them
+OF_POD = ("job", "pod", "instance")  # labels that the scrape adds
 QUANTILES = {"half": 0.5, "99 of 100": 0.99}
-LEAST = 3200  # more than the numbers of a metric's series together, so no product is another's
+LEAST = 3200  # larger than the sum of a metric's series, so all products differ
 
 
 @dataclass(frozen=True)
 class Series:
-    """One of a metric."""
+    """One series of a metric."""
 
     pod: str
     labels: Mapping[str, str]
-    share: int  # no two sums of these are the same
-    is_slow: bool  # of a histogram: what it measured lately is in the higher of two classes
+    share: int  # all sums of these differ
+    is_slow: bool  # of a histogram: recent samples are in the higher of two buckets
 
     def shown(self, names: Iterable[str]) -> str:
-        """Whose it is, and these labels."""
+        """Return the prefix and these labels."""
         of_pod = {"job": "its job", "pod": self.pod, "instance": f"{self.pod}:1"}
         known = {**self.labels, **of_pod}
         return ",".join([EAST, *(f'{name}="{known[name]}"' for name in names)])
 
 
 def numbers() -> dict[str, int]:
-    """Of each metric its own prime."""
+    """Return a distinct prime for each metric."""
     primes = (one for one in range(LEAST, 10 * LEAST) if all(one % other for other in range(2, 200)))
     return {row.measure.name: next(primes) for row in rows()}
 
 
 def series_of(row: Row) -> Iterator[Series]:
-    # a scrape has a namespace of its own
+    # a scrape has its own namespace
     own = ["exported_namespace" if name == "namespace" else name for name in row.labels]
     usual = {name: f"its {name}" for name in own}
     for at, other in enumerate(["", *own]):
@@ -60,7 +60,7 @@ def series_of(row: Row) -> Iterator[Series]:
 
 
 def told() -> Iterator[tuple[str, str]]:
-    """Every series, and its values in promtool's notation."""
+    """Return every series with its values in promtool's notation."""
     of = numbers()
     for row in rows():
         name, number = row.measure.name, of[row.measure.name]
@@ -75,7 +75,7 @@ def told() -> Iterator[tuple[str, str]]:
 
 
 def _classes(one: Series, number: int) -> dict[str, str]:
-    """Before it was slow, too, all of it was in the lower class."""
+    """Before the recent samples all of them were in the lower bucket."""
     all_of_it, quick = rises(one.share), 0 if one.is_slow else one.share
     return {
         f"{number}": rises(0),
@@ -86,7 +86,7 @@ def _classes(one: Series, number: int) -> dict[str, str]:
 
 
 def known() -> Iterator[Known]:
-    """As the table says."""
+    """Return all metrics of the table."""
     of, told_by = numbers(), {row.measure.name: row for row in rows()}
     for board, titles in yaml.safe_load(TABLE.read_text()).items():
         for title, legends in titles.items():
@@ -109,7 +109,7 @@ def _number(how: str, what: str, number: int, together: Sequence[Series]) -> flo
 
 
 def _share(how: str, together: Sequence[Series]) -> int:
-    """Of what series tell that are shown as one."""
+    """Return the expected value of a ratio."""
     shares = [one.share for one in together]
     if how == "most":
         return max(sum(one.share for one in together if one.pod == pod) for pod in PODS)
@@ -117,7 +117,7 @@ def _share(how: str, together: Sequence[Series]) -> int:
 
 
 def _quantile(part: float, together: Sequence[Series]) -> float:
-    """Above the lower end of the lower class, each of which is 1 wide."""
+    """Return the quantile above the lower end of the lower bucket; each bucket is 1 wide."""
     slow = sum(one.share for one in together if one.is_slow)
     quick = sum(one.share for one in together if not one.is_slow)
     rank = part * (slow + quick)

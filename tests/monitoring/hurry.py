@@ -1,4 +1,4 @@
-"""Rules whose times are cut short, minutes become seconds; and alerts that are waited for."""
+"""Rules whose minutes are shortened to seconds, and waiting for alerts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from tests.monitoring.prometheus import Prometheus, scraped
 
-WINDOW = "10s"  # in place of all times that a rule looks back
+WINDOW = "10s"  # replaces all ranges of rules
 
 
 def hurried(groups: list[dict[str, Any]]) -> dict[str, Any]:
-    """The document of a rules file."""
+    """Return the document of a rules file with short times."""
     for rule in (rule for group in groups for rule in group["rules"]):
         rule["expr"] = re.sub(
             r"\[\d+[smhd](:\d+m)?\]", lambda at: f"[{WINDOW}{':1s' if at[1] else ''}]", rule["expr"]
@@ -24,7 +24,7 @@ def hurried(groups: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def sounds(prometheus: Prometheus, *names: str) -> list[dict[str, str]]:
-    """Waits until all of them do; the labels of the last."""
+    """Wait until all of them fire; return the labels of the last."""
     scraped(lambda: set(names) <= prometheus.firing().keys())
     return prometheus.firing()[names[-1]]
 
@@ -34,7 +34,7 @@ def ends(prometheus: Prometheus, names: Iterable[str]) -> None:
 
 
 def ends_are_known(prometheus: Prometheus) -> None:
-    """Every rule can be evaluated."""
+    """Whether every rule can be evaluated."""
     groups = prometheus.ask("rules")["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     assert len(rules) > 20

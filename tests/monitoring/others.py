@@ -1,6 +1,6 @@
-"""What edges meet beside their clients: another node of the ring, a machine of RQP/cast, a peer that hangs up.
+"""Systems that edges meet besides their clients: another ring node, an RQP/cast machine, a peer that hangs up.
 
-Before `meet` none of it is there: most tests want a node alone.
+None of them exists before `meet`, because most tests need a single node.
 """
 
 from __future__ import annotations
@@ -22,17 +22,21 @@ from tests.rqp.cast.hands import HandReceiver, HandSender
 from tests.rqp.cast.net import HERE, KEY, THERE, Net
 from tests.servers import eventually
 
-TIMES = {"open_s": 0.5, "newcomer_s": 1, "ack_s": 1}  # of the edge's node, which else stays alone for minutes
+TIMES = {
+    "open_s": 0.5,
+    "newcomer_s": 1,
+    "ack_s": 1,
+}  # of the edge's node, which would otherwise be alone for minutes
 CAST, ASKED, RINGED = "cast", "asked", "ringed"  # queues
-LOCAL_ONES, NARROW = "narrow", 100  # a queue whose messages go into a local one; octets that this takes
-LEFT = "ring/7/gone.example:8085"  # what a node had to send that is no more
-RUDE = 55  # a queue over RQP, of a peer that takes what it is sent and hangs up
+LOCAL_ONES, NARROW = "narrow", 100  # a queue whose messages go into a local one; its limit in bytes
+LEFT = "ring/7/gone.example:8085"  # unsent messages of a node that is gone
+RUDE = 55  # a queue over RQP, of a peer that accepts messages and hangs up
 EVERYBODY = "127.255.255.255"
 JUNK = b"\xff" * 16
 
 
 class Others:
-    """`settings` are those of `penstock up`, so that it meets them; `end` once."""
+    """`settings` are those of a `penstock up` that meets them; call `end` once."""
 
     def __init__(self, url: str, folder: Path, keeper: Keeper) -> None:
         self._url = url
@@ -50,7 +54,7 @@ class Others:
         keeper.declare(CAST, bindings={"rqpCast": {"key": KEY}})
         keeper.apply_peer("machine", "file", protocol="rqp-cast", addresses=[self._net.at(THERE)])
         keeper.declare(ASKED, remote={"protocol": "rqp-cast", "key": KEY + 1, "peers": ["machine"]})
-        keeper.put(ASKED, b"one")  # so the edge asks the machine for whoever takes it
+        keeper.put(ASKED, b"one")  # so the edge asks the machine for the receiver
         keeper.declare(RINGED, bindings={"ring": {"outbox": GROUP}})
         self._keeper = keeper
         self._sent = 0
@@ -63,16 +67,16 @@ class Others:
         yield from (f"edges.rqp.cast.{name}={value}" for name, value in self._net.machine(HERE).items())
 
     def talk(self) -> None:
-        """Again and again: a machine has a message, and says what is none; as does somebody where beacons come to."""
+        """Repeatedly send a message and an invalid one from a machine, and an invalid beacon."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.setsockopt(
                 socket.SOL_SOCKET, socket.SO_BROADCAST, 1
-            )  # all nodes hear it, also those beside one that hangs
+            )  # reaches all nodes, also past one that hangs
             sock.sendto(JUNK, (EVERYBODY, self._beacons))
         asyncio.run(self._cast())
 
     def meet(self) -> None:
-        """A node comes, and hangs while it has messages to answer; another one has left some. Of three messages for a
+        """A node joins and hangs while it has messages to answer; another one has left some. Of three messages for a
         local queue the first fills it, and the second is too large for it."""
         self._keeper.put(LOCAL_ONES, bytes(NARROW), bytes(NARROW + 1), bytes(NARROW))
         self._keeper.declare(LEFT, "edge:ring")

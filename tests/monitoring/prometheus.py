@@ -1,4 +1,4 @@
-"""A real Prometheus, Debian's, that scrapes whatever it is told to as a monitor of the chart would."""
+"""A real Prometheus of Debian, which scrapes given targets like a monitor of the chart."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ import yaml
 from services.system.pdeathsig import die_with_parent
 from tests.servers import eventually, free_port
 
-INTERVAL_S = 1  # of scrapes, and so of looks: between two of them nothing changes
+INTERVAL_S = 1  # of scrapes and checks: nothing changes between two scrapes
 
 
 def scraped(condition: Callable[[], Any], until: Callable[[Any], bool] = bool) -> Any:
-    """As `eventually`, with a look for each scrape."""
+    """Like `eventually`, with a check after each scrape."""
     return eventually(condition, until=until, pause_s=INTERVAL_S)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`labels` are those that it is given beside its own, as a pod's name."""
+    """`labels` are added to its series, such as the name of a pod."""
 
     host: str
     port: int
@@ -87,7 +87,7 @@ class Prometheus:
             self._process.wait()
 
     def ask(self, path: str, **words: str) -> Any:
-        """What its API answers."""
+        """Return the response of its API."""
         place = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(words)}"
         with urlopen(place, timeout=20) as answer:
             told = json.load(answer)
@@ -96,17 +96,17 @@ class Prometheus:
         return told["data"]
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
-        """Labels and value of each series, now."""
+        """Return labels and value of each current series."""
         found = self.ask("query", query=expression)
         assert found["resultType"] == "vector", found
         return [(each["metric"], float(each["value"][1])) for each in found["result"]]
 
     def values(self, label: str, match: str = "") -> set[str]:
-        """As Grafana's label_values."""
+        """Like Grafana's label_values."""
         return set(self.ask(f"label/{label}/values", **({"match[]": match} if match else {})))
 
     def firing(self) -> dict[str, list[dict[str, str]]]:
-        """Labels of each alert that fires, by its name."""
+        """Return the labels of each firing alert, by its name."""
         found: dict[str, list[dict[str, str]]] = {}
         for each in self.ask("alerts")["alerts"]:
             if each["state"] == "firing":
@@ -115,7 +115,7 @@ class Prometheus:
         return found
 
     def targets(self) -> dict[str, str]:
-        """How the last scrape of each went, by its pod: 'up', or what is wrong."""
+        """Return the result of the last scrape by pod: 'up', or the error."""
         return {
             each["labels"].get("pod", each["scrapeUrl"]): each["lastError"] or each["health"]
             for each in self.ask("targets")["activeTargets"]

@@ -1,7 +1,7 @@
-"""Prometheus' own reckoning of a panel's query on series that are known: promtool's unit tests, without processes.
+"""Results of panels' queries on known series: promtool's unit tests, without processes.
 
-No series is what a careless query would take it for: gauges were something else before, counters rise more slowly than
-they did and began anew a moment ago. So who asks for a mean, the wrong time, or a mere difference finds another number.
+The series detect careless queries: gauges had another value before, counters rise more slowly than before and were
+reset a moment ago. A query for a mean, the wrong range or a plain difference has a different result.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import yaml
 from tests.monitoring.boards import asks, every_board, everything, filled
 from tools.kubernetes.programs import find
 
-MINUTES = 120  # a sample each, and then somebody looks
+MINUTES = 120  # number of samples before the query
 NOW_S = MINUTES * 60
-LATE = 10  # of them, since when counters rise as they do now: longer than rates look back
-IN_AN_HOUR = 60 * (2 * (60 - LATE) + LATE)  # by so much a counter rose that rises by 1 a second now
+LATE = 10  # of samples with the current rate: longer than the range of rates
+IN_AN_HOUR = 60 * (2 * (60 - LATE) + LATE)  # earlier increase of a counter that rises by 1 a second now
 
 
 @dataclass(frozen=True)
 class Known:
-    """A query by `Ask.called`, the series that it must find, no more and no fewer, and what is chosen."""
+    """A query by `Ask.called`, its exact result, and the selected variables."""
 
     called: str
     found: Mapping[str, float]  # by labels
@@ -53,14 +53,14 @@ def check(folder: Path, series: Mapping[str, str], known: Iterable[Known]) -> No
 
 
 def stands(value: float) -> str:
-    """A gauge that is this since a moment ago, and was more and less before."""
+    """A gauge that has had this value for a moment, with higher and lower values before."""
     return f"{3 * value}x{MINUTES - 4} {value / 2} {value}x2"
 
 
 def rises(a_second: float, before: float | None = None) -> str:
-    """A counter that rises so of late, though not in the last minute; twice as fast before, if nothing else is said.
+    """A counter with this recent rate, not in the last minute; with twice the rate before, unless given.
 
-    Its process began anew a moment ago.
+    Its process restarted a moment ago.
     """
     now, then = 60 * a_second, 60 * (2 * a_second if before is None else before)
     first = MINUTES - LATE

@@ -1,6 +1,6 @@
-"""Alerts sound on a real Prometheus when what they are about happens to real processes, and end when it is over.
+"""Alerts fire on a real Prometheus after faults of real processes, and stop when the fault is over.
 
-Their times are cut short, in a copy of the rules of a release (hurry.py).
+A copy of a release's rules has shorter times (hurry.py).
 """
 
 from __future__ import annotations
@@ -22,25 +22,23 @@ ON = {
     **nested("edgeDefaults.replicas", 1),
 }
 ALWAYS = {
-    # of a node that is alone, until it closes a ring with itself; of a peer and a collector that are not there
+    # of a single node until it closes a ring with itself; of a missing peer and collector
     "PenstockRingNeighbourMissing",
     "PenstockRingWithoutLeader",
     "PenstockQueueStuck",
     "PenstockTracesLost",
-    "PenstockQueueFillsUp",  # its one message is all that it may hold
-    "PenstockAnalyticsLoss",  # as the world's report has it
+    "PenstockQueueFillsUp",  # its one message reaches its limit
+    "PenstockAnalyticsLoss",  # the world's report has this date
 }
 OF_THE_STORE = {"PenstockEdgeNotReady", "PenstockStoreRefuses", "PenstockOperatorStoreDown"}
 
 
-def test_alerts_sound_of_what_happens_to_real_processes_and_end(
-    world: World, new_prometheus: NewPrometheus
-) -> None:
-    """One world for all that may happen in it, as it takes longest to make; the last thing is its end."""
+def test_alerts_fire_for_real_failures_and_resolve(world: World, new_prometheus: NewPrometheus) -> None:
+    """One world for all failures, since creating it takes longest; the last one is its end."""
     rules = hurried(render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
     prometheus = new_prometheus({"shop/penstock": world.targets().values()}, rules=rules)
     scraped(lambda: set(prometheus.targets().values()) == {"up"})
-    # for as long as any rule looks back
+    # for the range of every rule
     scraped(lambda: prometheus.query(f"count_over_time(penstock_ready[1m:1s]) > {WINDOW[:-1]}"))
     queues_resources_and_reports(world, prometheus)
     world.traffic.is_calm = False
@@ -56,7 +54,7 @@ def queues_resources_and_reports(world: World, prometheus: Prometheus) -> None:
     assert labels == {"namespace": "shop", "queue": FULL, "severity": "warning"}
     assert prometheus.firing().keys() == ALWAYS, prometheus.firing()
 
-    world.keeper.declare(FULL, maxLength=100_000)  # more than the world's traffic puts in
+    world.keeper.declare(FULL, maxLength=100_000)  # more than the world's traffic
     world.keeper.kill("dying", 1)
     world.traffic.lose()
     world.seen.apply(queue("happy", queueName="dying"), queue("unhappy", queueName="dying"))
@@ -73,7 +71,7 @@ def queues_resources_and_reports(world: World, prometheus: Prometheus) -> None:
 
 
 def the_store_is_away(world: World, prometheus: Prometheus) -> None:
-    """All that need it tell so."""
+    """Every process that needs the store alerts."""
     world.store.kill9()
     sounds(prometheus, *OF_THE_STORE)
     told = scraped(
@@ -86,7 +84,7 @@ def the_store_is_away(world: World, prometheus: Prometheus) -> None:
 
 
 def its_data_is_gone(world: World, prometheus: Prometheus) -> None:
-    """The operator sets the empty store up before any edge has looked."""
+    """The operator sets the empty store up before any edge has polled."""
     world.store.kill9()
     shutil.rmtree(world.store.directory)
     world.store.restart()

@@ -1,4 +1,4 @@
-"""What dashboards say and ask, without a Prometheus: whose it is, what may be chosen, what is left out."""
+"""Texts and queries of dashboards without a Prometheus: legends, variables, exclusions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEFT_OUT = {  # and why
     "python_gc_objects_uncollectable_total": "of developers",
     "python_info": "of developers",
 }
-SUMS = re.compile(r"\b(?:sum|max|min) ?(?:by)?\s?\(")  # what makes one series of several
+SUMS = re.compile(r"\b(?:sum|max|min) ?(?:by)?\s?\(")  # aggregations
 
 
 @pytest.fixture(params=FILES, ids=lambda path: path.stem)
@@ -33,13 +33,13 @@ def board(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("one", BOARDS, ids=lambda one: one.name)
-def test_files_are_as_they_are_written(one: Board) -> None:
-    """Else: make chart-docs."""
+def test_files_are_current(one: Board) -> None:
+    """Otherwise run `make chart-docs`."""
     assert (CHART / "files" / "dashboards" / f"{one.name}.json").read_text() == text(one)
     assert {path.stem for path in FILES} == {each.name for each in BOARDS}
 
 
-def test_a_panel_says_what_it_shows(board: dict[str, Any]) -> None:
+def test_panels_have_descriptions(board: dict[str, Any]) -> None:
     assert len({panel["title"] for panel in board["panels"]}) == len(board["panels"])
     assert board["description"]
     for panel in panels(board):
@@ -50,7 +50,7 @@ def test_a_panel_says_what_it_shows(board: dict[str, Any]) -> None:
         assert len(set(legends)) == len(legends) > 0, panel["title"]
 
 
-def test_panels_stand_beside_each_other(board: dict[str, Any]) -> None:
+def test_panels_do_not_overlap(board: dict[str, Any]) -> None:
     """No two have the same place."""
     taken: set[tuple[int, int]] = set()
     for panel in board["panels"]:
@@ -61,17 +61,15 @@ def test_panels_stand_beside_each_other(board: dict[str, Any]) -> None:
         taken |= squares
 
 
-def test_whoever_looks_may_choose(board: dict[str, Any]) -> None:
-    """Each choice is used, and is one among what was chosen before it."""
+def test_variables_are_used(board: dict[str, Any]) -> None:
+    """Each is used, and depends on those before it."""
     variables = [each["name"] for each in board["templating"]["list"]]
-    of_edges = (
-        [] if board["title"].endswith("Analytics") else ["job", "pod"]
-    )  # the operator is in none of these
+    of_edges = [] if board["title"].endswith("Analytics") else ["job", "pod"]  # does not contain the operator
     assert variables[: 3 + len(of_edges)] == ["datasource", "namespace", "release", *of_edges]
     used = {name for ask in asks(board) for name, _ in VARIABLE.findall(ask.expr)}
     assert used - {"__rate_interval"} == set(variables) - {"datasource"}
     for each in board["templating"]["list"][1:]:
-        assert each["allValue"] == ".*"  # also where nobody gives series a namespace, as on a laptop
+        assert each["allValue"] == ".*"  # also without a namespace label, as on a laptop
         known = {name for name, _ in VARIABLE.findall(each["definition"])}
         assert known == {
             "namespace": set(),
@@ -82,7 +80,7 @@ def test_whoever_looks_may_choose(board: dict[str, Any]) -> None:
         assert set(re.findall(r"\[([^\]]*)\]", ask.expr)) <= {"$__rate_interval", "1h"}
 
 
-def test_every_query_is_of_a_release_and_tells_which(board: dict[str, Any]) -> None:
+def test_every_query_selects_and_shows_the_release(board: dict[str, Any]) -> None:
     """Each selector, each `by`, each legend."""
     whose = "by (namespace, app_kubernetes_io_instance"
     for ask in asks(board):
@@ -94,8 +92,8 @@ def test_every_query_is_of_a_release_and_tells_which(board: dict[str, Any]) -> N
         assert ask.legend.startswith(WHOSE), ask
 
 
-def test_every_metric_is_shown_or_sounds_an_alert() -> None:
-    """But those that are left out on purpose."""
+def test_every_metric_has_a_panel_or_an_alert() -> None:
+    """Except those left out on purpose."""
     shown = {name for board in every_board() for ask in asks(board) for name in METRIC.findall(ask.expr)}
     shown |= set(METRIC.findall((CHART / "files/rules/alerts.yaml").read_text()))
     there = {row.measure.name for row in rows()}
@@ -103,8 +101,8 @@ def test_every_metric_is_shown_or_sounds_an_alert() -> None:
     assert there - {name.removesuffix("_bucket") for name in shown} == set(LEFT_OUT)
 
 
-def test_a_rows_title_stands_over_panels() -> None:
-    """Alone in its line, and never the last."""
+def test_row_titles_precede_panels() -> None:
+    """Alone in a line, and never last."""
     rows_of = {
         board["title"]: [each for each in board["panels"] if each["type"] == "row"] for board in every_board()
     }

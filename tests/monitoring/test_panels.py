@@ -1,4 +1,4 @@
-"""Every panel of every dashboard shows something, on a real Prometheus that scrapes real processes with real work."""
+"""Every panel of every dashboard has data, on a real Prometheus with real processes and traffic."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.monitoring.world import NAMESPACE, World
 from tests.operator.resource_documents import queue
 from tools.metrics_docs import rows
 
-# Not more than 0 in the world of these tests, where they have series all the same; test_queries.py has them rise.
+# Always 0 in this world, but with series; test_queries.py tests them with other values.
 QUIET = UNBORN | {
     # of neighbours over the text protocol, of which there are none
     "penstock_link_gaps_total",
     "penstock_link_messages_total",
     "penstock_links_following",
     "penstock_links_serving",
-    # what must not be: a fault of ours, of the store or of its data
+    # faults of the program, the store or its data
     "penstock_console_audit_failures_total",
     "penstock_local_errors_total",
     "penstock_operator_store_restored_total",
@@ -36,19 +36,19 @@ QUIET = UNBORN | {
     "penstock_rqp_cast_held_messages_total",
     "penstock_rqp_cast_id_clashes_total",
     "penstock_slow_subscribers",
-    # what is over when somebody looks
+    # over before the scrape
     "penstock_console_jobs",
     "penstock_console_streams",
     "penstock_input_held_bytes",
     "penstock_operator_waiting",
     "penstock_output_held_bytes",
-    "penstock_ring_leader",  # while the node that hangs may lead
+    "penstock_ring_leader",  # while the hanging node may lead
     "penstock_ring_led",
     "penstock_ring_members",
     "penstock_ring_predecessor",
     "penstock_ring_successor",
     "penstock_subscriptions",
-    # what happens once there: a first value is no increase
+    # occurs once: a first value is no increase
     "penstock_operator_removed_total",
     "penstock_ring_beacons_received_total",
     "penstock_ring_breaks_total",
@@ -58,7 +58,7 @@ QUIET = UNBORN | {
     "penstock_ring_messages_sent_total",
     "penstock_sysv_dead_total",
     "penstock_sysv_waits_total",
-    # what nobody does there
+    # nobody does this here
     "penstock_operator_redriven_total",
     "penstock_queue_duplicates_total",
     "penstock_queue_emptied_messages_total",
@@ -72,7 +72,7 @@ QUIET = UNBORN | {
 
 
 def choices(prometheus: Prometheus, board: dict[str, Any], **chosen: str) -> dict[str, set[str]]:
-    """What each variable offers, where these are chosen and all of everything else."""
+    """Return the options of each variable while these are selected and everything else is "All"."""
     found = {}
     for each in board["templating"]["list"][1:]:
         called = re.fullmatch(r"label_values\((.*), (\w+)\)", each["definition"])
@@ -82,9 +82,7 @@ def choices(prometheus: Prometheus, board: dict[str, Any], **chosen: str) -> dic
     return found
 
 
-def test_every_panel_shows_something_of_processes_that_tell_what_is_in_the_table(
-    world: World, new_prometheus: NewPrometheus
-) -> None:
+def test_every_panel_shows_data_of_real_processes(world: World, new_prometheus: NewPrometheus) -> None:
     """Every edge, one of them with two workers, the System V bridge, the operator and the console."""
     pods = world.targets()
     plain = {name: Target(pods[name].host, pods[name].port) for name in ("tmq", "operator")}
@@ -98,7 +96,7 @@ def test_every_panel_shows_something_of_processes_that_tell_what_is_in_the_table
 
 
 def shows_something_in_every_panel(world: World, prometheus: Prometheus) -> None:
-    """More than 0, if that is to be had, at some time: some of it happens once, or every few seconds."""
+    """Each shows more than 0 at some time, if possible; some events occur once, or every few seconds."""
     waiting = [(board, ask) for board in every_board() for ask in asks(board) if not unborn(ask)]
     stirred = 0
 
@@ -120,19 +118,19 @@ def shows_something_in_every_panel(world: World, prometheus: Prometheus) -> None
         by_queue = {labels["queue"]: value for labels, value in prometheus.query(exprs["By queue"])}
         return dead - stirred, by_queue["dying"] - stirred
 
-    # one is what no local queue takes, two are the world's
+    # one is for a missing queue, two are the world's
     scraped(dead, until=lambda found: found == (3, 2))
 
 
 def stir(world: World) -> None:
-    """What is shown happens."""
+    """Cause the events that panels show."""
     world.look()
     world.traffic.lose()
     world.others.talk()
     world.keeper.kill("dying", 1)
     world.seen.apply(
         queue("stirred", maxLength=1000 + int(time.monotonic()))
-    )  # which the operator writes about
+    )  # the operator writes its conditions
 
 
 def shows(prometheus: Prometheus, ask: Ask, chosen: dict[str, str]) -> bool:
@@ -149,7 +147,7 @@ def unborn(ask: Ask) -> bool:
 
 
 def shows_what_is_chosen(prometheus: Prometheus) -> None:
-    """Something of one namespace and job; of a pod and a job of an edge also what operator and console tell of it."""
+    """Select one namespace and job; for pod and job of an edge, also series of operator and console about it."""
     of_control = {row.measure.name for row in rows() if row.who in OF_CONTROL}
     of_edges = {"pod": f"{NAME}-tmq-0", "job": "shop/penstock"}
     for board in every_board():
@@ -161,13 +159,13 @@ def shows_what_is_chosen(prometheus: Prometheus) -> None:
                 assert prometheus.query(filled(ask.expr, {**everything(board), **own})), ask.called
                 if of_control & set(METRIC.findall(ask.expr)):
                     assert prometheus.query(filled(ask.expr, {**everything(board), **of_edges})), ask.called
-    ready = next(ask for ask in asks(load("overview")) if ask.title == "Pods that take requests")
+    ready = next(ask for ask in asks(load("overview")) if ask.title == "Ready pods")
     ((labels, pods),) = prometheus.query(filled(ready.expr, everything(load("overview")) | of_edges))
     assert (labels["edge"], pods) == ("tmq", 1)
 
 
 def untold(world: World) -> list[str]:
-    """Return what of the table is not told yet; each series that there is, is as the table has it."""
+    """Return metrics of the table without series; every existing series matches the table."""
     world.others.talk()
     told = [found for target in world.targets().values() for found in families(scrape(target)).items()]
     for name, family in told:

@@ -1,4 +1,4 @@
-"""What panels make of series that are known, as Prometheus itself reckons."""
+"""Results of panels on known series, computed by Prometheus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.dashboards.board import RELEASE
 
 WEST = f'namespace="shop",{RELEASE}="west"'
 
-# What is reckoned of two metrics, or of the time.
+# Computed from two metrics, or from the time.
 OF_SEVERAL = (
     Known("edge: Failed requests: {{edge}}", {f'{EAST},edge="tmq"': 0.25}),
     Known("edge: Open files: {{pod}} {{instance}}", {f'{EAST},pod="a",instance="a:1"': 0.125}),
@@ -21,8 +21,8 @@ OF_SEVERAL = (
 )
 
 
-def test_every_query_shows_what_its_panel_says(tmp_path: Path) -> None:
-    """No metric has the number of another, so one that asks for the wrong one, or adds up wrongly, is found."""
+def test_every_query_computes_the_value_of_its_panel(tmp_path: Path) -> None:
+    """Each metric has its own value, so that wrong metrics and sums are found."""
     table = list(known())
     check(tmp_path, dict(told()), table)
     there = {ask.called for board in every_board() for ask in asks(board)}
@@ -30,15 +30,15 @@ def test_every_query_shows_what_its_panel_says(tmp_path: Path) -> None:
     assert len(table) + len(OF_SEVERAL) == len(there)
 
 
-def test_only_the_ten_queues_that_have_most_are_shown(tmp_path: Path) -> None:
+def test_topk_shows_ten_queues(tmp_path: Path) -> None:
     dead = {number: f'{EAST},queue="q{number}"' for number in range(1, 13)}
     series = {f"penstock_queue_dead_messages{{{labels}}}": stands(number) for number, labels in dead.items()}
     shown = {labels: float(number) for number, labels in dead.items() if number > 2}
     check(tmp_path, series, [Known("dead-letters: By queue: {{queue}}", shown)])
 
 
-def test_what_is_not_chosen_is_not_shown(tmp_path: Path) -> None:
-    """Each query goes by each choice of its board that its metric can be told apart by; so do those that reckon."""
+def test_variables_filter_series(tmp_path: Path) -> None:
+    """Each query uses all variables of its dashboard that its metric has labels for."""
     nobodys = [
         Known(ask.called, {}, {name: "somebody else's"})
         for board in every_board()
@@ -50,7 +50,7 @@ def test_what_is_not_chosen_is_not_shown(tmp_path: Path) -> None:
 
 
 def choices(board: dict[str, Any], ask: Ask) -> set[str]:
-    """But for those of edges where operator or console tell of it."""
+    """Except for those of edges that operator or console export."""
     offered = {each["name"] for each in board["templating"]["list"][1:]}
     metrics = [ROWS[name.removesuffix("_bucket")] for name in METRIC.findall(ask.expr)]
     are_of_edges = not any(row.who in OF_CONTROL for row in metrics)
@@ -58,7 +58,7 @@ def choices(board: dict[str, Any], ask: Ask) -> set[str]:
     return offered & {"namespace", "release", *told_apart, *(("job", "pod") if are_of_edges else ())}
 
 
-def test_parts_and_ages_are_reckoned(tmp_path: Path) -> None:
+def test_ratios_and_ages_are_computed(tmp_path: Path) -> None:
     check(tmp_path, of_several(), OF_SEVERAL)
 
 
@@ -75,8 +75,8 @@ def of_several() -> dict[str, str]:
     }
 
 
-def test_processes_of_others_are_not_shown(tmp_path: Path) -> None:
-    """Whatever Prometheus scrapes tells metrics of these names; and the operator is no edge."""
+def test_other_processes_are_not_shown(tmp_path: Path) -> None:
+    """Other programs export metrics of the same names; and the operator is not an edge."""
     memory, cpu = "process_resident_memory_bytes", "process_cpu_seconds_total"
     its = {pod: f'{EAST},job="{pod}",pod="{pod}",instance="{pod}:1"' for pod in ("tmq", "rqp", "operator")}
     foreign = 'namespace="yard",job="node",pod="node",instance="node:1"'
@@ -94,33 +94,33 @@ def test_processes_of_others_are_not_shown(tmp_path: Path) -> None:
         [
             Known(f"edge: Memory: {legend}", {tmq: 100.0, rqp: 100.0}),
             Known(f"edge: Memory: {legend}", {rqp: 100.0}, {"edge": "rqp"}),
-            Known(f"edge: Processor time: {legend}", {tmq: 2.0, rqp: 2.0}),
+            Known(f"edge: CPU: {legend}", {tmq: 2.0, rqp: 2.0}),
             Known(f"overview: The operator's memory: {legend}", {operator: 100.0}),
-            Known(f"overview: The operator's processor time: {legend}", {operator: 2.0}),
+            Known(f"overview: The operator's CPU: {legend}", {operator: 2.0}),
         ],
     )
 
 
-def test_without_kubernetes_series_have_no_namespace(tmp_path: Path) -> None:
-    """As on a laptop; all queries choose in the same way (test_boards.py)."""
+def test_series_without_namespace_are_shown(tmp_path: Path) -> None:
+    """As on a laptop; all queries select in the same way (test_boards.py)."""
     ready = 'penstock_ready{edge="tmq",job="penstock",instance="a:1"}'
     check(
         tmp_path,
         {ready: stands(1), 'penstock_queue_dead_messages{job="penstock",queue="orders"}': stands(3)},
         [
-            Known("overview: Pods that take requests: {{edge}}", {'edge="tmq"': 1.0}),
+            Known("overview: Ready pods: {{edge}}", {'edge="tmq"': 1.0}),
             Known("overview: Dead letters: dead", {"": 3.0}),
         ],
     )
 
 
-def test_releases_of_a_namespace_are_told_apart(tmp_path: Path) -> None:
-    """Each has a store of its own, with a queue of the same name; the console of one sees the same as its operator."""
+def test_releases_of_a_namespace_are_distinguished(tmp_path: Path) -> None:
+    """Each has a store with a queue of the same name; its console reports the same as its operator."""
     queue = "penstock_queue_ready_messages"
     series = {
         f'{queue}{{{EAST},pod="east-operator-0",queue="orders"}}': stands(100),
         f'{queue}{{{EAST},pod="east-console-0",queue="orders"}}': stands(100),
-        f'{queue}{{{EAST},pod="east-console-1",queue="_other"}}': stands(100),  # it names none
+        f'{queue}{{{EAST},pod="east-console-1",queue="_other"}}': stands(100),  # no names
         f'{queue}{{{WEST},pod="west-operator-0",queue="orders"}}': stands(40),
     }
     both = {EAST: 100.0, WEST: 40.0}
@@ -143,8 +143,8 @@ def test_releases_of_a_namespace_are_told_apart(tmp_path: Path) -> None:
     )
 
 
-def test_a_chosen_pod_of_an_edge_hides_no_other_kind_of_pod(tmp_path: Path) -> None:
-    """Queues stand as they stand, whichever edge somebody looks at; and the links of boards carry the choice on."""
+def test_chosen_edge_pod_does_not_hide_other_components(tmp_path: Path) -> None:
+    """Queue statistics do not depend on the edge; and links between dashboards keep the variables."""
     operator = f'{EAST},job="operator",pod="east-operator-0"'
     series = {
         f'penstock_ready{{{EAST},job="edges",edge="tmq",pod="east-tmq-0"}}': stands(1),
@@ -158,7 +158,7 @@ def test_a_chosen_pod_of_an_edge_hides_no_other_kind_of_pod(tmp_path: Path) -> N
         tmp_path,
         series,
         [
-            Known("overview: Pods that take requests: {{edge}}", {f'{EAST},edge="tmq"': 1.0}, one),
+            Known("overview: Ready pods: {{edge}}", {f'{EAST},edge="tmq"': 1.0}, one),
             Known("overview: Dead letters: dead", {EAST: 3.0}, one),
             Known("overview: Resources: {{kind}} {{reason}}", {f'{EAST},kind="Queue",reason="Ok"': 4.0}, one),
             Known("dead-letters: By queue: {{queue}}", {f'{EAST},queue="orders"': 3.0}, one),

@@ -1,4 +1,4 @@
-"""docs/metrics.md is what processes tell, neither more nor less; that they do, test_panels.py looks at."""
+"""docs/metrics.md lists exactly the metrics in the code; test_panels.py checks that processes export them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tools.metrics_docs import Row, page, rows
 
 TABLE = Path(__file__).parents[2] / "docs" / "metrics.md"
 ROWS = {row.measure.name: row for row in rows()}
-OF_CONTROL = (  # who tells what no edge does, or no edge alone
+OF_CONTROL = (  # exporters other than edges
     "the operator",
     "the console",
     "the operator, the console",
     build_measures.WHO,
 )
 UNBORN = {
-    # its series begin with an answer to a question of the edge's that is none: tests/rqp/cast/test_damage.py
+    # starts with an invalid reply to a request of the edge: tests/rqp/cast/test_damage.py
     "penstock_rqp_cast_faults_total",
-    # of listeners with TLS, which none here has: tests/kit/net/test_tls.py
+    # of listeners with TLS, which no process here has: tests/kit/net/test_tls.py
     "penstock_certificate_not_after_time_seconds",
 }
 OF_TARGETS = {"le"}  # of buckets
@@ -38,29 +38,29 @@ def scrape(target: Target) -> str:
 
 
 def families(text: str) -> dict[str, Metric]:
-    """By the name that the table has."""
+    """Return metrics by their name in the table."""
     found = text_string_to_metric_families(text)
     return {f"{one.name}_total" if one.type == "counter" else one.name: one for one in found}
 
 
 def check(name: str, family: Metric) -> None:
-    """As the table has it."""
+    """Check a metric against the table."""
     row: Row = ROWS[name]
     assert family.type == str(row.measure.kind), name
     for sample in family.samples:
         assert set(sample.labels) - OF_TARGETS == set(row.labels), (name, sample)
 
 
-def test_it_is_not_stale() -> None:
+def test_table_is_current() -> None:
     assert TABLE.read_text() == page(TABLE)
 
 
-def test_names_are_of_one_metric_each() -> None:
+def test_metric_names_are_unique() -> None:
     assert len(ROWS) == len(rows()) > 70
 
 
 def lint(texts: Iterable[str]) -> None:
-    """Ask Prometheus for its opinion of names, of each metric once."""
+    """Run Prometheus' linter on names, once for each metric."""
     metrics = {block.split()[0]: block for text in texts for block in text.split("# HELP ")[1:]}
     text = "".join(f"# HELP {block}" for block in metrics.values())
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Messages through every edge, over and over, from a thread: some get through, some are refused."""
+"""Continuous traffic through every edge from a thread: some messages pass, some are refused."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.cli.shell import Up
 from tests.sysv.local import existing
 
 ORDERS, FULL, ONWARD = "orders", "full", "onward"
-NUMBER, OTHER_NUMBER = 7, 9  # over RQP, of ORDERS, and of the queue where what is put into ONWARD arrives
+NUMBER, OTHER_NUMBER = 7, 9  # over RQP, of ORDERS, and of the queue that receives messages from ONWARD
 NOBODYS = 99
 PAUSE_S = 0.3
 Place = tuple[str, int]
 
 
 def _script() -> Any:
-    """Of `helm test`, which speaks to every edge; queues are there already."""
+    """Return the script of `helm test`, which speaks every protocol; its queues exist already."""
     spec = importlib.util.spec_from_file_location(
         "exchange_of_monitoring", CHART / "files/scripts/exchange.py"
     )
@@ -36,7 +36,7 @@ def _script() -> Any:
 
 
 class Traffic:
-    """`start`, and `end`, which raises what went wrong that should not. While `is_calm`, anything may go wrong."""
+    """`start`, and `end`, which raises unexpected errors. While `is_calm`, errors are ignored."""
 
     def __init__(self, up: Up, key: int) -> None:
         """key: of a local queue that the System V bridge empties."""
@@ -80,7 +80,7 @@ class Traffic:
 
     def _line(self, edge: str, listener: str) -> Any:
         host, port = self.place(edge, listener)
-        return self._script.Line(f"tcp://{host}:{port}")
+        return self._script.Connection(f"tcp://{host}:{port}")
 
     def _once(self, edge: str, listener: str, speak: Callable[[Any], object]) -> None:
         with contextlib.closing(self._line(edge, listener)) as line:
@@ -90,7 +90,7 @@ class Traffic:
         self._once("tmq", "document", lambda line: self._script.through_tmq(line, ORDERS))
 
     def _onward(self) -> None:
-        """Into a queue whose messages go on over RQP."""
+        """Put a message into a queue that sends over RQP."""
         enq = tmq.Operation.ENQ
 
         def speak(line: Any) -> None:
@@ -109,7 +109,7 @@ class Traffic:
 
     def _nonsense(self) -> None:
         self._once("tmq", "document", lambda line: line.send(b"\xff" * 16))
-        self._once("pubsub", "text", lambda line: (line.send(b"NONSENSE\n"), line.line()))
+        self._once("pubsub", "text", lambda line: (line.send(b"NONSENSE\n"), line.read_line()))
 
     def _text(self) -> None:
         self._once("pubsub", "text", lambda line: self._script.through_pubsub(line, "news"))
@@ -127,7 +127,7 @@ class Traffic:
         self._once("rqp", "mca", speak)
 
     def lose(self) -> None:
-        """An UNRELIABLE message for a queue that is not there."""
+        """Send an UNRELIABLE message for a missing queue."""
         unreliable = rqp_mca.encode_data(
             rqp_mca.Profile.PACKED, NOBODYS, rqp_mca.MessageType.UNRELIABLE, self._script.BODY
         )

@@ -1,4 +1,4 @@
-"""Everything that tells metrics: every edge and the console under `penstock up`, a System V bridge and an operator."""
+"""All processes with metrics: every edge and the console under `penstock up`, a System V bridge and an operator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.sysv.process import BridgeProgram
 
 NAMESPACE = "shop"
 REPORT = "ps:{registry}:report"
-NO_COLLECTOR = "tracing.endpoint=http://127.0.0.1:1"  # what becomes of traces is counted all the same
+NO_COLLECTOR = "tracing.endpoint=http://127.0.0.1:1"  # results of exports of traces are counted anyway
 SETTINGS = ("metrics.queues=on", "metrics.queue_latencies=on", "edges.tmq.workers=2", NO_COLLECTOR)
 
 
@@ -43,7 +43,7 @@ class World:
     others: Others
 
     def targets(self) -> dict[str, Target]:
-        """By component, with the labels that a PodMonitor gives."""
+        """Return targets by component, with the labels of a PodMonitor."""
         places: dict[str, tuple[str, int]] = {
             name: (edge["health"]["host"], edge["health"]["port"])
             for name, edge in self.up.told["edges"].items()
@@ -55,7 +55,7 @@ class World:
         return {name: Target(*place, _labels(name)) for name, place in places.items()}
 
     def look(self) -> None:
-        """Somebody asks the console."""
+        """Send requests to the console."""
         url = f"{self.up.told['console']['url']}api/v1/overview"
         token = Path(self.up.told["console"]["tokenFile"]).read_text().strip()
         request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
@@ -63,13 +63,13 @@ class World:
             answer.read()
 
     def lead(self, peer: str, name: str, number: int, host: str, port: int) -> None:
-        """A transmission queue of that name, whose messages go to this peer."""
+        """Create a transmission queue with that name to this peer."""
         self.keeper.apply_peer(peer, "file", protocol="rqp-mca", addresses=[f"{host}:{port}"])
         remote = {"protocol": "rqp-mca", "queueId": number, "peers": [peer]}
         self.keeper.declare(name, remote=remote)
 
     def report(self, **told: Any) -> None:
-        """The analytics job has one."""
+        """Store a report, as the analytics job does."""
         found = report(**{"now_ms": int(time.time() * 1000), **told})
         self.store.call("SET", REPORT, b"%d " % found.now_ms + found.encode())
 
@@ -82,7 +82,7 @@ def _labels(name: str) -> Mapping[str, str]:
 
 @contextmanager
 def world(folder: Path, defined: Cluster, namespace: str) -> Iterator[World]:
-    """It works, and messages go through all of it."""
+    """All processes are ready, and messages pass through all of them."""
     store = Server(next(iter(PROGRAMS)), folder / "store").start()
     keys = Keys()
     keeper, shell = Keeper(store), Shell(folder, {"REDIS_URL": store.url})

@@ -1,7 +1,7 @@
-"""Operators without a new interpreter each: a server has imported what they need, and forks one for each.
+"""Operators without new interpreters: a server imports what they need and forks one for each.
 
-It is `python -m penstock_operator` from there on: its environment, its folder and its log are its own. That the command
-itself starts it is tested in test_early_end.py, and by the images.
+Each is `python -m penstock_operator` from there on, with its own environment, folder and log. test_early_end.py and the
+tests of images start the real command.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRELOADED = ["tests.operator.forking", "penstock_operator.run", "penstock_operat
 
 
 def forked(environment: Mapping[str, str], log: Path, *words: str) -> ForkServerProcess:
-    """Writes its standard error behind what is in the log, and works in the folder of that."""
+    """A process that appends its standard error to the log, in the log's folder."""
     process = _server().Process(target=_be_an_operator, args=(dict(environment), log, [*words]), daemon=True)
     process.start()
     return process
@@ -33,7 +33,7 @@ def forked(environment: Mapping[str, str], log: Path, *words: str) -> ForkServer
 
 @cache
 def _server() -> ForkServerContext:
-    """One for this process, which it dies with."""
+    """The server of this process, which stops with it."""
     server = multiprocessing.get_context("forkserver")
     server.set_forkserver_preload(PRELOADED)
     with mock.patch.dict(os.environ, {"PYTHONPATH": f"{ROOT}:{ROOT / 'operator'}"}):

@@ -1,4 +1,4 @@
-"""A loop whose time is only that of its timers: nobody waits, and pauses are exact."""
+"""An event loop with simulated time: no real waiting, and exact pauses."""
 
 from __future__ import annotations
 

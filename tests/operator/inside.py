@@ -1,4 +1,4 @@
-"""Parts of the operator in a test's own process, against the real API server."""
+"""Parts of the operator in the test's process, with the real API server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLURAL = {"queue": Kind.QUEUE, "peer": Kind.PEER, "redrive": Kind.REDRIVE}
 
 
 def access(cluster: Cluster, token: str = "") -> Access:
-    """As the kubeconfig says, or with another token."""
+    """Return the access of the kubeconfig, or with another token."""
     config = json.loads(cluster.kubeconfig.read_text("utf-8"))
     server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     authority = base64.b64decode(server["certificate-authority-data"]).decode()
@@ -42,7 +42,7 @@ class Clock:
 
 @dataclass
 class Inside:
-    """What writes statuses. Time passes when the test says so."""
+    """Writes statuses. The test advances the time."""
 
     api: Api
     clock: Clock = field(default_factory=Clock)
@@ -54,7 +54,7 @@ class Inside:
         self.statuses = Statuses(self.api, self.recorder, self.mirror, self.metrics, self.clock)
 
     def count(self, name: str) -> float:
-        """All samples of a counter."""
+        """Return the sum of all samples of a counter."""
         lines = self.metrics.render().decode().splitlines()
         return sum(
             float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((name + "{", name + " "))

@@ -1,4 +1,4 @@
-"""The store as tests look at it beside the operator: each call comes and goes."""
+"""The store as tests see it, besides the operator: one connection for each call."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Keeper:
         return self.do(look)
 
     def spec(self, name: str) -> QueueSpec:
-        """Of a queue that is there."""
+        """Return the spec of a queue that exists."""
         queue = self.find(name)
         assert queue is not None
         return queue.spec
 
     def owner(self, name: str) -> str:
-        """Of a queue; '' if there is none."""
+        """Return the owner of a queue; '' without one."""
         queue = self.find(name)
         return "" if queue is None else queue.owner
 
@@ -73,13 +73,13 @@ class Keeper:
 
     def put(self, name: str, *messages: bytes) -> None:
         async def put(desk: Desk) -> None:
-            desk.source = Source(KEEPER)  # also into the queues that ring nodes keep
+            desk.source = Source(KEEPER)  # also into the internal queues of ring nodes
             await desk.put(await desk.store.catalogue.find(name), *messages)
 
         self.do(put)
 
     def take(self, name: str) -> list[bytes]:
-        """All that is there; they are gone then."""
+        """Take and return all messages."""
 
         async def take(desk: Desk) -> list[bytes]:
             return await desk.drain(await desk.store.catalogue.find(name))
@@ -87,7 +87,7 @@ class Keeper:
         return self.do(take)
 
     def kill(self, name: str, number: int, reason: str = "refused", first: int = 0) -> None:
-        """So many messages, m00000 and on, become dead letters."""
+        """Create so many dead letters, m00000 and on."""
 
         async def kill(desk: Desk) -> None:
             queue = await desk.store.catalogue.find(name)
@@ -106,25 +106,25 @@ class Keeper:
         return self.do(look)
 
     def runs(self, name: str) -> int:
-        """Redrives of the queue that the store counts."""
+        """Return the number of redrives that the store counts for the queue."""
         queue = self.find(name)
         assert queue is not None
         fields = self._server.call("HKEYS", queue.keys[1])
         return sum(field.startswith(b"redrive:") for field in fields)
 
     def lose_domain(self, name: str) -> None:
-        """All keys of the domain are gone, as if its shard had come back empty."""
+        """Delete all keys of the domain, as if its shard had lost its data."""
         for key in self._server.call("KEYS", f"ps:{{{name}}}*"):
             self._server.call("DEL", key)
 
     def spoil(self, name: str) -> None:
-        """What the queue is known by holds something else: whoever asks for it is refused."""
+        """Corrupt the queue's entry: lookups fail."""
         queue = self.find(name)
         assert queue is not None
         self._server.call("SET", queue.keys[1], "nobody's")
 
     def purge(self, name: str) -> None:
-        """No dead letter is left."""
+        """Delete all dead letters."""
 
         async def purge(desk: Desk) -> None:
             queue = await desk.store.catalogue.find(name)
@@ -134,7 +134,7 @@ class Keeper:
         self.do(purge)
 
     def peers(self) -> dict[str, tuple[str, tuple[str, ...]]]:
-        """Owner and addresses by name."""
+        """Return owner and addresses by name."""
 
         async def look(desk: Desk) -> dict[str, tuple[str, tuple[str, ...]]]:
             found = await desk.store.peers.all()

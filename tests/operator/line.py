@@ -1,4 +1,4 @@
-"""A cable to the API server that a test may cut, in a thread of its own: a server that is restarted costs seconds."""
+"""A TCP proxy to the API server that a test may interrupt, in a thread: restarting a server takes seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.pubsub.cable import Cable
 
 
 class Line:
-    """Its port leads to that one. Use as `with`."""
+    """Forwards from its port to that one. Use with `with`."""
 
     def __init__(self, port: int) -> None:
         self._cable = Cable(port)
@@ -32,11 +32,11 @@ class Line:
         return self._cable.port
 
     def break_all(self) -> None:
-        """Reset what is connected; new connections work."""
+        """Reset open connections; new ones work."""
         self._loop.call_soon_threadsafe(self._cable.break_all)
 
     def pull_out(self) -> None:
-        """Until it is plugged in, whatever connects is reset, too."""
+        """Reset new connections, too, until it is plugged in."""
         self._loop.call_soon_threadsafe(self._cable.pull_out)
 
     def plug_in(self) -> None:

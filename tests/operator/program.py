@@ -20,7 +20,7 @@ PATIENCE_S, END_S = 30.0, 60.0
 
 
 class OperatorProgram:
-    """`settings` are PENSTOCK_OPERATOR_<NAME>, in small letters."""
+    """`settings` are PENSTOCK_OPERATOR_<NAME>, in lower case."""
 
     def __init__(self, cluster: Cluster, store: str, folder: Path, **settings: object) -> None:
         self.port = free_port()
@@ -38,22 +38,22 @@ class OperatorProgram:
         self.process: ForkServerProcess | None = None
 
     def start(self) -> Self:
-        """Does not wait for anything."""
+        """Start without waiting."""
         self.process = forked(self.environment, self._log)
         return self
 
     def ended(self) -> int:
-        """Its exit status, once it has ended by itself."""
+        """Return its exit status, after it has ended by itself."""
         assert self.process is not None
         return _status(self.process)
 
     def command(self, *words: str) -> tuple[int, str]:
-        """Run another of its commands, with its settings, until it ends; its exit status and what it logs."""
+        """Run another command with its settings to the end; return exit status and log."""
         log = self._log.with_suffix(f".{words[0]}")
         return _status(forked(self.environment, log, *words)), log.read_text("utf-8", "replace")
 
     def ready(self) -> Self:
-        """Returns once it says so."""
+        """Return when it is ready."""
         try:
             eventually(lambda: self.page("readyz")[0] == 200, PATIENCE_S)
         except AssertionError as error:
@@ -61,7 +61,7 @@ class OperatorProgram:
         return self
 
     def page(self, name: str) -> tuple[int, str]:
-        """Status and text; (0, '') where nobody listens yet."""
+        """Return status and text; (0, '') if nothing listens."""
         try:
             with urlopen(f"http://127.0.0.1:{self.port}/{name}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
@@ -71,7 +71,7 @@ class OperatorProgram:
             return 0, ""
 
     def metric(self, name: str, **labels: str) -> float:
-        """The sum of all samples of that name which have these labels."""
+        """Return the sum of all samples with this name and these labels."""
         total = 0.0
         for line in self.page("metrics")[1].splitlines():
             found = re.fullmatch(rf"{name}(?:\{{(.*)\}})? (\S+)", line)
@@ -83,7 +83,7 @@ class OperatorProgram:
         return self._log.read_text("utf-8", "replace") if self._log.exists() else ""
 
     def events(self, action: str) -> list[dict[str, Any]]:
-        """Lines of its log."""
+        """Return the lines of its log."""
         lines = (json.loads(line) for line in self.text().splitlines() if line.startswith("{"))
         return [line for line in lines if line.get("action") == action]
 
@@ -93,13 +93,13 @@ class OperatorProgram:
         self.process.join()
 
     def stop(self) -> int:
-        """By SIGTERM; its exit status."""
+        """Stop with SIGTERM; return the exit status."""
         assert self.process is not None
         self.process.terminate()
         return _status(self.process)
 
     def memory(self) -> int:
-        """Octets of its memory in use (RSS)."""
+        """Return its resident memory in bytes (RSS)."""
         assert self.process is not None
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
@@ -108,7 +108,7 @@ class OperatorProgram:
 
 
 def _status(process: ForkServerProcess) -> int:
-    """With which it ended; it has a minute."""
+    """Return the exit status, within a minute."""
     process.join(END_S)
     assert process.exitcode is not None, "it does not end"
     return process.exitcode

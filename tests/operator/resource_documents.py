@@ -1,4 +1,4 @@
-"""Resources that tests apply, and what is asked about them."""
+"""Resources that tests apply, and queries about them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ready_of(resource: dict[str, Any]) -> dict[str, Any]:
 
 
 class Seen:
-    """A namespace as tests look at it."""
+    """A namespace as tests see it."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -42,7 +42,7 @@ class Seen:
         self.cluster.apply(documents, "--namespace", self.namespace)
 
     def declared(self, *documents: dict[str, Any]) -> None:
-        """Apply them, and wait until each is."""
+        """Apply them, and wait until each is declared."""
         self.apply(*documents)
         for each in documents:
             self.becomes(each["kind"].lower(), each["metadata"]["name"], "True", "Declared")
@@ -52,21 +52,21 @@ class Seen:
         self.cluster.delete(kind, name, self.namespace, patience_s)
 
     def renew(self, document: dict[str, Any]) -> None:
-        """Deletes it and makes it anew while kopf sees to a change of it: the old one's end is heard of last."""
+        """Delete and recreate it while kopf handles a change: the old object's end is reported last."""
         kind, name = document["kind"].lower(), document["metadata"]["name"]
         self.cluster.patch(kind, name, {"metadata": {"labels": {"changed": "now"}}}, self.namespace)
         self.delete(kind, name, patience_s=0)
         self.cluster.create(document, self.namespace)
 
     def finalizers(self, kind: str, name: str, *held_by: str) -> None:
-        """Let only these hold it."""
+        """Replace the finalizers."""
         self.cluster.patch(kind, name, {"metadata": {"finalizers": [*held_by]}}, self.namespace)
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         return self.cluster.get(kind, name, self.namespace)
 
     def ready(self, kind: str, name: str) -> tuple[str, str]:
-        """Status and reason of Ready; ('', '') before the first."""
+        """Return status and reason of Ready; ('', '') before the first."""
         found = self.condition(kind, name)
         return found.get("status", ""), found.get("reason", "")
 
@@ -76,7 +76,7 @@ class Seen:
     def becomes(
         self, kind: str, name: str, status: str, reason: str, patience_s: float = PATIENCE_S
     ) -> dict[str, Any]:
-        """Returns the condition once it is so, and about the newest generation."""
+        """Wait for the condition, for the newest generation, and return it."""
         last: dict[str, Any] = {}
 
         def is_so() -> bool:
@@ -92,11 +92,11 @@ class Seen:
         return last
 
     def events(self, name: str) -> list[str]:
-        """Reasons of the events about it, in their order."""
+        """Return the reasons of its events, in order."""
         return [each["reason"] for each in self._events(name)]
 
     def event(self, name: str, reason: str) -> str:
-        """What the last of this reason says about it."""
+        """Return the note of the last event with this reason."""
         return [str(each["message"]) for each in self._events(name) if each["reason"] == reason][-1]
 
     def _events(self, name: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What users and service accounts of tests may do: a Role and its binding."""
+"""Permissions of test users and service accounts: a Role and its binding."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 RBAC = "rbac.authorization.k8s.io"
 KINDS = ["queues", "peers", "redrives"]
-OF_THE_OPERATOR = [  # as the chart gives them
+OF_THE_OPERATOR = [  # as in the chart
     {"apiGroups": ["penstock.dev"], "resources": KINDS, "verbs": ["get", "list", "watch", "patch"]},
     {"apiGroups": ["penstock.dev"], "resources": [f"{kind}/status" for kind in KINDS], "verbs": ["patch"]},
     {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
@@ -25,5 +25,5 @@ def granted(user: str, rules: list[dict[str, Any]], kind: str = "User") -> list[
 
 
 def rights(user: str, kind: str = "User") -> list[dict[str, Any]]:
-    """Those of the operator."""
+    """Return the operator's permissions."""
     return granted(user, OF_THE_OPERATOR, kind)

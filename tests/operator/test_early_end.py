@@ -1,4 +1,4 @@
-"""SIGTERM while the operator starts ends it: nothing is there yet to let go (docs/images.md, Guarantees)."""
+"""SIGTERM during startup ends the operator; there is nothing to release yet (docs/images.md, Guarantees)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from tests.operator.program import PATIENCE_S, OperatorProgram
 from tests.servers import Server
 
 
-def test_the_operator_ends_while_it_is_imported(tmp_path: Path) -> None:
+def test_sigterm_ends_the_operator_during_imports(tmp_path: Path) -> None:
     assert told_to_end_while("kopf", ["penstock_operator"], tmp_path) == 0
 
 
-def test_what_is_done_before_an_uninstall_is_not_cut_short(tmp_path: Path) -> None:
-    """Only `uninstall` is told so, by its chart: it lets go of what would hang, and ends in time by itself."""
+def test_uninstall_ignores_sigterm(tmp_path: Path) -> None:
+    """It removes finalizers that would hang, and ends in time by itself."""
     words = ["uninstall", "--release", "r", "--namespace", "n", "--deployment", "d"]
     assert told_to_end_while("kopf", ["penstock_operator", *words], tmp_path) == -signal.SIGTERM
 
 
-def test_a_user_id_without_a_name_is_enough(
+def test_user_id_without_a_name_suffices(
     defined: Cluster, namespace: str, store: Server, tmp_path: Path
 ) -> None:
-    """As OpenShift gives one (services/kit/startup.py)."""
+    """As on OpenShift (services/kit/startup.py)."""
     program = OperatorProgram(defined, store.url, tmp_path, namespaces=namespace)
     names = ("USER", "LOGNAME", "LNAME", "USERNAME")
     environment = {name: value for name, value in program.environment.items() if name not in names}
     words = [*NAMELESS, sys.executable, "-P", "-m", "penstock_operator"]
-    log_file = tmp_path / f"operator-{program.port}.log"  # where `ready` looks
+    log_file = tmp_path / f"operator-{program.port}.log"  # `ready` polls it
     with log_file.open("wb") as log, subprocess.Popen(words, env=environment, stderr=log) as process:
         try:
             program.ready()

@@ -1,4 +1,4 @@
-"""What breaks around the operator, and what it does then (docs/kubernetes.md, "When something is away")."""
+"""Faults around the operator, and its reactions (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 
@@ -27,15 +27,13 @@ from tests.stores import chance
 
 __all__ = ["chance"]
 
-KOPF_WAITS_S = 5.0  # at its end for all tasks of the loop, unless it is cancelled
+KOPF_WAITS_S = 5.0  # at the end of all tasks of the loop, unless it is cancelled
 SWEEPS = "penstock_operator_sweeps_total"
 NAMES = [f"q{number}" for number in range(12)]
 
 
-def test_a_store_that_is_away_and_comes_back(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
-) -> None:
-    """What changed meanwhile, or was made, has its event; not what is as it was."""
+def test_store_outage(operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server) -> None:
+    """Resources changed or created meanwhile get an event; unchanged ones do not."""
     numbered = {"bindings": {"rqpMca": {"queueId": 7}}}
     seen.declared(queue("orders", **numbered))
     a_second_later(seen, "queue", "orders")
@@ -57,19 +55,19 @@ def test_a_store_that_is_away_and_comes_back(
     assert operator.page("readyz")[0] == 200
     eventually(lambda: seen.events("late") == ["Declared", "Conflict"])
     eventually(lambda: seen.events("new") == ["Declared"])
-    eventually(lambda: seen.events("orders") == ["Declared"])  # the log tells of the store, once
+    eventually(lambda: seen.events("orders") == ["Declared"])  # the log reports the store once
     assert len(operator.events("store_down")) == 1
 
 
-def test_a_domain_that_lost_its_data_alone(
+def test_domain_that_lost_its_data(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """As when one shard of a Cluster came back empty: it is not taken for an empty queue."""
+    """As when one shard of a Cluster comes back empty: its queues are not taken for empty."""
     first = new_operator(sweep_s=1).ready()
     seen.declared(queue("orders", domain="other"))
     keeper.lose_domain("other")
     found = seen.becomes("queue", "orders", "False", "DatasetLost")
-    assert found["message"].startswith("domain 'other' is empty: restore it, or accept the loss")
+    assert found["message"].startswith("domain 'other' is empty: restore its data, or accept the loss")
     assert first.page("readyz")[0] == 503
     written = writes(store)
     eventually(lambda: first.metric(SWEEPS, result="done") >= 4)
@@ -77,7 +75,7 @@ def test_a_domain_that_lost_its_data_alone(
     second = new_operator(sweep_s=1)
     eventually(lambda: second.events("domain_lost"))
     eventually(lambda: second.metric(SWEEPS, result="done") >= 4)
-    assert writes(store) == written | {"publish": written["publish"] + 1}  # the second one's start
+    assert writes(store) == written | {"publish": written["publish"] + 1}  # the start of the second one
     seen.becomes("queue", "orders", "False", "DatasetLost")
     second.kill()
     new_operator(sweep_s=1, accept_loss="true").ready()
@@ -85,7 +83,7 @@ def test_a_domain_that_lost_its_data_alone(
 
 
 def writes(store: Server) -> dict[str, int]:
-    """How often functions were loaded, and notices given to every edge."""
+    """Return how often functions were loaded, and all edges notified."""
     found = store.call("INFO", "commandstats").decode()
     return {
         name.partition("|")[0]: int(re.search(rf"cmdstat_{re.escape(name)}:calls=(\d+)", found)[1])  # type: ignore[index]
@@ -93,7 +91,7 @@ def writes(store: Server) -> dict[str, int]:
     }
 
 
-def test_a_lost_domain_holds_up_no_other(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_lost_domain_does_not_block_others(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.declared(queue("orders"), queue("far", domain="other"))
     keeper.lose_domain("other")
     seen.becomes("queue", "far", "False", "DatasetLost")
@@ -109,8 +107,8 @@ def test_a_lost_domain_holds_up_no_other(operator: OperatorProgram, seen: Seen, 
     assert operator.metric("penstock_operator_store_up") == 0
 
 
-def test_queues_wait_for_the_first_look_at_many_peers(new_operator: NewOperator, seen: Seen) -> None:
-    """What has not been looked at, or is about to be written, is not said to be missing: not at a restart either."""
+def test_queues_wait_for_the_first_pass_over_peers(new_operator: NewOperator, seen: Seen) -> None:
+    """Peers not yet reconciled are not reported as missing, also after a restart."""
     queues = [f"q{number}" for number in range(10)]
     peers = [peer(f"peer{number}", "rqp-mca", f"10.0.1.{number}") for number in range(60)]
     remote = [{"protocol": "rqp-mca", "queueId": n, "peers": [f"peer{59 - n}"]} for n in range(10)]
@@ -132,11 +130,11 @@ def test_queues_wait_for_the_first_look_at_many_peers(new_operator: NewOperator,
 @pytest.mark.parametrize(
     ("kubeconfig", "says"),
     [
-        ("", "neither a service account nor a kubeconfig tells where the API server is"),
+        ("", "there is neither a service account nor a kubeconfig"),
         ("none", "No such file or directory: 'none'"),
     ],
 )
-def test_without_a_way_to_the_api_server_it_says_so(
+def test_missing_kubeconfig_is_reported(
     new_operator: NewOperator, tmp_path: Path, kubeconfig: str, says: str
 ) -> None:
     lost = Cluster(tmp_path, tmp_path)
@@ -146,10 +144,10 @@ def test_without_a_way_to_the_api_server_it_says_so(
     assert says in program.text()
 
 
-def test_an_api_server_that_is_restarted(
+def test_api_server_restart(
     api_server: ApiServer, operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """Every watch is cut, and what changes meanwhile is seen."""
+    """Every watch is cut, and changes meanwhile are seen."""
     seen.declared(queue("orders"), queue("gone", deletionPolicy="Delete"))
     api_server.restart()
     seen.apply(queue("orders", maxLength=7), queue("new"))
@@ -160,10 +158,10 @@ def test_an_api_server_that_is_restarted(
     assert keeper.find("gone") is None
 
 
-def test_nothing_is_taken_for_gone_that_was_not_listed(
+def test_unlisted_resources_are_not_taken_for_deleted(
     api_server: ApiServer, line: Line, new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
-    """An API server that is away when the operator starts: what it declared before stays in the store."""
+    """The API server is down when the operator starts: declared queues stay in the store."""
     keeper.apply_peer("shop", f"kubernetes {seen.namespace}/shop", protocol="text", addresses=["10.0.0.7"])
     seen.apply(peer("shop", "text"))
     line.pull_out()
@@ -176,7 +174,7 @@ def test_nothing_is_taken_for_gone_that_was_not_listed(
     assert set(keeper.peers()) == {"shop"}
 
 
-def test_a_namespace_without_rights_holds_up_no_other(
+def test_namespace_without_rights_does_not_block_others(
     api_server: ApiServer,
     new_operator: NewOperator,
     new_namespace: NewNamespace,
@@ -195,7 +193,7 @@ def test_a_namespace_without_rights_holds_up_no_other(
     seen.apply(queue("orders"), queue("old"))
     seen.becomes("queue", "orders", "True", "Declared")
     found = seen.becomes("queue", "old", "False", "Conflict")
-    assert "which another operator sees to" in found["message"]
+    assert "which another operator manages" in found["message"]
     assert "theirs" in keeper.peers()
     status, why = running.page("readyz")
     assert status == 503
@@ -206,18 +204,18 @@ def test_a_namespace_without_rights_holds_up_no_other(
     running.ready()
     eventually(lambda: "theirs" not in keeper.peers())
     seen.becomes("queue", "old", "True", "Declared")
-    other.becomes("queue", "late", "True", "Declared")  # who would put the finalizer on but a watch
+    other.becomes("queue", "late", "True", "Declared")  # only a watch would cause the finalizer
 
 
-def test_watches_are_tried_again_without_an_end() -> None:
-    """kopf gives up when its list of pauses is over."""
+def test_watches_are_retried_forever() -> None:
+    """kopf gives up at the end of its list of pauses."""
     pauses = [*islice(operator_settings().networking.error_backoffs, 100)]
     assert pauses == sorted(pauses)
     assert (len(pauses), pauses[-1]) == (100, LONGEST_BACKOFF_S)
 
 
-def test_a_copy_with_the_notes_of_another_is_seen_at_once(operator: OperatorProgram, seen: Seen) -> None:
-    """As a backup restores it, with what kopf had written there."""
+def test_copy_with_kopf_annotations_is_seen_at_once(operator: OperatorProgram, seen: Seen) -> None:
+    """As a backup restores it."""
     seen.declared(queue("orders"))
 
     def notes() -> dict[str, str]:
@@ -234,7 +232,7 @@ def test_a_copy_with_the_notes_of_another_is_seen_at_once(operator: OperatorProg
 def test_killed_at_random(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, chance: random.Random, kills: int
 ) -> None:
-    """Whatever was done when it was killed, the next one finishes it."""
+    """The next operator finishes what the killed one had started."""
     wanted: dict[str, int] = {}
     running = new_operator()
     for number in range(kills):
@@ -260,7 +258,7 @@ def has(seen: Seen, name: str) -> bool:
     return any(one["metadata"]["name"] == name for one in seen.cluster.items("queues", seen.namespace))
 
 
-def test_it_ends_in_order(operator: OperatorProgram, seen: Seen) -> None:
+def test_operator_ends_in_order(operator: OperatorProgram, seen: Seen) -> None:
     seen.declared(queue("orders"))
     began = time.monotonic()
     assert operator.stop() == 0

@@ -1,4 +1,4 @@
-"""docs/kubernetes.md: its commands, run as they stand there by somebody whose context names the namespace."""
+"""docs/kubernetes.md: its commands, with the namespace from the kubectl context."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tools.kubernetes.programs import find
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 BLOCKS = re.findall(r"^```\n(\$ .*?)^```", PAGE, re.M | re.S)
-APPLY, FREE, RELEASE, REDRIVE = BLOCKS  # one more must be run here, too
+APPLY, FREE, RELEASE, REDRIVE = BLOCKS  # add new ones to these tests
 Type = Callable[[str], str]
 
 
 @pytest.fixture
 def type_in(cluster: Cluster, namespace: str, store: Server, tmp_path: Path) -> Type:
-    """Runs a block in a shell; what it prints. It must end well."""
+    """Run a block in a shell, which must succeed; return its output."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "kubectl").symlink_to(find("kubectl"))
@@ -54,7 +54,7 @@ def type_in(cluster: Cluster, namespace: str, store: Server, tmp_path: Path) -> 
     return run
 
 
-def test_a_queue_is_declared(operator: OperatorProgram, type_in: Type, keeper: Keeper) -> None:
+def test_page_creates_a_queue(operator: OperatorProgram, type_in: Type, keeper: Keeper) -> None:
     printed = type_in(APPLY)
     assert "queue.penstock.dev/orders created" in printed
     assert re.search(r"queue.penstock.dev/orders +True +Declared +0", printed)
@@ -63,8 +63,8 @@ def test_a_queue_is_declared(operator: OperatorProgram, type_in: Type, keeper: K
     assert (found.spec.max_length, found.spec.bindings.rqp_mca.queue_id) == (100_000, 7)
 
 
-def test_letters_are_redriven(operator: OperatorProgram, type_in: Type, keeper: Keeper, seen: Seen) -> None:
-    """Its filter means those that died ten minutes ago: of these, none."""
+def test_page_redrives_letters(operator: OperatorProgram, type_in: Type, keeper: Keeper, seen: Seen) -> None:
+    """Its filter selects letters older than ten minutes: none here."""
     type_in(APPLY)
     keeper.kill("orders", 3, "max_deliveries")
     printed = type_in(REDRIVE)
@@ -72,8 +72,8 @@ def test_letters_are_redriven(operator: OperatorProgram, type_in: Type, keeper: 
     assert len(keeper.dead("orders")) == 3
 
 
-def test_a_finalizer_is_taken_off(new_operator: NewOperator, type_in: Type, seen: Seen) -> None:
-    """Nobody is there who would do it."""
+def test_page_removes_a_finalizer(new_operator: NewOperator, type_in: Type, seen: Seen) -> None:
+    """No operator is left to do it."""
     operator = new_operator().ready()
     seen.declared(queue("orders", deletionPolicy="Delete"))
     operator.kill()
@@ -82,10 +82,8 @@ def test_a_finalizer_is_taken_off(new_operator: NewOperator, type_in: Type, seen
     eventually(lambda: not seen.cluster.items("queues", seen.namespace))
 
 
-def test_what_nobody_sees_to_any_more_is_let_go(
-    new_operator: NewOperator, type_in: Type, seen: Seen, keeper: Keeper
-) -> None:
-    """Here an operator of another cluster, or of a namespace that is gone, had declared it."""
+def test_page_releases_orphans(new_operator: NewOperator, type_in: Type, seen: Seen, keeper: Keeper) -> None:
+    """They were declared by an operator of another cluster, or of a deleted namespace."""
     new_operator(sweep_s=1).ready()
     keeper.declare("orders", owner="kubernetes elsewhere/orders")
     keeper.put("orders", b"one")
@@ -93,7 +91,7 @@ def test_what_nobody_sees_to_any_more_is_let_go(
     seen.apply(queue("orders"), peer("shop"))
     for kind, name in (("queue", "orders"), ("peer", "shop")):
         seen.becomes(kind, name, "False", "Conflict")
-    assert "released orders, which was of kubernetes elsewhere/orders" in type_in(RELEASE)
+    assert "released orders, which belonged to kubernetes elsewhere/orders" in type_in(RELEASE)
     for kind, name in (("queue", "orders"), ("peer", "shop")):
         seen.becomes(kind, name, "True", "Declared")
     assert keeper.take("orders") == [b"one"]

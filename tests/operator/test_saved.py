@@ -1,6 +1,6 @@
-"""Documents that come back as they were saved: what kopf remembers of them comes with them, and it sees no change.
+"""Restored documents: they contain kopf's annotations, so kopf sees no change.
 
-Without a pass over everything in between, which comes after a minute (docs/kubernetes.md, "Drift").
+Without a full pass, which comes after a minute (docs/kubernetes.md, "Drift").
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def remembered(seen: Seen, kind: str, name: str) -> str:
 
 
 def settled(seen: Seen, document: dict[str, Any], *, unlike: str = "") -> str:
-    """Applies it, and returns what kopf remembers once it has seen to it."""
+    """Apply it, and return kopf's annotations after it was reconciled."""
     kind, name = document["kind"].lower(), document["metadata"]["name"]
     seen.apply(document)
     seen.becomes(kind, name, "True", "Declared")
@@ -45,15 +45,13 @@ def settled(seen: Seen, document: dict[str, Any], *, unlike: str = "") -> str:
 
 
 def saved(seen: Seen, kind: str, name: str) -> str:
-    """As `kubectl get --output json` writes it, but for its version."""
+    """Return it as `kubectl get --output json` writes it, without its version."""
     found = seen.get(kind, name)
     del found["metadata"]["resourceVersion"]
     return json.dumps(found)
 
 
-def test_a_queue_that_is_replaced_by_a_saved_document(
-    seldom: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
+def test_queue_replaced_by_a_saved_document(seldom: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     first = settled(seen, queue("orders", maxLength=5))
     document = saved(seen, "queue", "orders")
     settled(seen, queue("orders", maxLength=9), unlike=first)
@@ -62,9 +60,7 @@ def test_a_queue_that_is_replaced_by_a_saved_document(
     assert keeper.spec("orders").max_length == 5
 
 
-def test_a_peer_of_which_a_saved_document_is_applied(
-    seldom: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
+def test_peer_replaced_by_a_saved_document(seldom: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     first = settled(seen, peer("shop", "rqp-mca", "10.0.0.1"))
     document = saved(seen, "peer", "shop")
     settled(seen, peer("shop", "rqp-mca", "10.0.0.2"), unlike=first)
@@ -73,8 +69,8 @@ def test_a_peer_of_which_a_saved_document_is_applied(
     assert keeper.peers()["shop"][1] == ("10.0.0.1",)
 
 
-async def test_a_document_that_is_changed_and_changed_back_at_once(inside: Inside, seen: Seen) -> None:
-    """kopf may see both only when it has written what it remembers, of the one before: the same as of the last."""
+async def test_document_changed_and_changed_back(inside: Inside, seen: Seen) -> None:
+    """kopf may see both only after it has written its annotation for the first."""
     seen.apply(queue("orders", maxLength=5))
     first = read(seen, "queue", "orders")
     control = Control(
@@ -83,9 +79,9 @@ async def test_a_document_that_is_changed_and_changed_back_at_once(inside: Insid
         inside.api,
         inside.metrics,
     )
-    control.heard(first)
-    control.work.forget(first.key)  # it is looked at
-    control.seen(replace(first, version=first.version + 1, status={"observedGeneration": 1}))
+    control.on_change(first)
+    control.work.forget(first.key)  # it is reconciled
+    control.on_event(replace(first, version=first.version + 1, status={"observedGeneration": 1}))
     assert control.work.depth == 0
-    control.seen(replace(first, version=first.version + 2, generation=first.generation + 2))
+    control.on_event(replace(first, version=first.version + 2, generation=first.generation + 2))
     assert control.work.depth == 1

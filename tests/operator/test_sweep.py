@@ -1,4 +1,4 @@
-"""The pass over everything: what it says of itself on /healthz and /readyz (docs/kubernetes.md, "Drift")."""
+"""The full pass in /healthz and /readyz (docs/kubernetes.md, "Drift")."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONG_S = STUCK * INTERVAL_S + SLOW_S
 async def sweep(
     inside: Inside, api_server: ApiServer, line: Line, seen: Seen, store: Server
 ) -> AsyncIterator[Sweep]:
-    """A pass a second, of whatever time the test says it is."""
+    """A pass each second, with the time that the test sets."""
     client, api = Store(store.url, "operator"), Api(lambda: access(api_server.as_user(port=line.port)))
     settings = OperatorSettings(namespaces=seen.namespace, sweep_s=INTERVAL_S)
     control = Control(settings, client, api, inside.metrics)
@@ -45,23 +45,21 @@ async def running(sweep: Sweep) -> AsyncIterator[None]:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_without_a_pass_for_long_it_is_stuck(sweep: Sweep, inside: Inside) -> None:
-    """Also if there has never been one. A pass that comes after all is well."""
+async def test_operator_without_sweeps_is_not_alive(sweep: Sweep, inside: Inside) -> None:
+    """Also before the first sweep. A late sweep recovers."""
     inside.clock.now += LONG_S
     assert sweep.stuck() is None
     inside.clock.now += 1
-    assert sweep.stuck() == f"no pass for {LONG_S + 1:.0f} s"
+    assert sweep.stuck() == f"no sweep for {LONG_S + 1:.0f} s"
     await sweep.first()
     assert sweep.stuck() is None
     inside.clock.now += LONG_S + 1
-    assert sweep.stuck() == f"no pass for {LONG_S + 1:.0f} s"
+    assert sweep.stuck() == f"no sweep for {LONG_S + 1:.0f} s"
     async with running(sweep):
         await until(lambda: sweep.stuck() is None)
 
 
-async def test_an_api_server_that_is_away_is_no_reason_to_be_killed(
-    line: Line, sweep: Sweep, inside: Inside
-) -> None:
+async def test_api_server_outage_keeps_the_operator_alive(line: Line, sweep: Sweep, inside: Inside) -> None:
     await sweep.first()
     assert sweep.trouble is None
     line.pull_out()

@@ -1,4 +1,4 @@
-"""Before a release goes (docs/kubernetes.md, "Uninstall"): nothing hangs, whatever is away, and Retain is kept."""
+"""Before an uninstall (docs/kubernetes.md, "Uninstall"): nothing blocks in any outage, and Retain is honoured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from penstock_operator.cluster.api import Access, Api
 from penstock_operator.cluster.resources import Kind
-from penstock_operator.releasing import Releasing
+from penstock_operator.finalizer_release import FinalizerRelease
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.conftest import NewOperator
@@ -47,7 +47,7 @@ def replicas(seen: Seen, number: int) -> None:
 
 @contextmanager
 def controlled(program: OperatorProgram, seen: Seen) -> Iterator[None]:
-    """What a cluster's controllers do: the operator runs until its Deployment wants none."""
+    """Act as the cluster's controllers: the operator runs until its Deployment has no replicas."""
     seen.apply(deployment())
     replicas(seen, 1)
 
@@ -63,7 +63,7 @@ def controlled(program: OperatorProgram, seen: Seen) -> Iterator[None]:
 
 
 def uninstall(program: OperatorProgram, seen: Seen, timeout_s: float = 20) -> str:
-    """As the hook's Job runs it; what it logs."""
+    """Run it as the hook's Job does; return its log."""
     words = ["--release", "penstock", "--namespace", seen.namespace, "--deployment", "operator"]
     status, said = program.command("uninstall", *words, "--timeout", str(timeout_s))
     assert status == 0, said
@@ -76,7 +76,9 @@ def of_the_release(seen: Seen, name: str, policy: str) -> dict[str, Any]:
     return {**document, "metadata": {**document["metadata"], "annotations": notes}}
 
 
-def test_the_releases_own_go_and_others_stay(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_own_resources_are_deleted_and_others_stay(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
     seen.apply(of_the_release(seen, "own", "Delete"), of_the_release(seen, "kept-own", "Retain"))
     for name in ("own", "kept-own"):
         seen.becomes("queue", name, "True", "Declared")
@@ -90,11 +92,11 @@ def test_the_releases_own_go_and_others_stay(operator: OperatorProgram, seen: Se
     assert seen.get("queue", "theirs")["status"]["ackLevel"] == "fsync"
     owner = f"released kubernetes {seen.namespace}/kept-own"
     assert (keeper.find("own"), keeper.owner("kept-own")) == (None, owner)
-    seen.delete("queue", "theirs", 5)  # no finalizer holds it
+    seen.delete("queue", "theirs", 5)  # no finalizer is left
     assert keeper.take("theirs") == [b"one"]
 
 
-def test_what_is_going_is_waited_for(
+def test_deletions_in_progress_are_waited_for(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
     operator = new_operator().ready()
@@ -122,23 +124,23 @@ def test_without_store_and_operator_nothing_hangs(
     began = time.monotonic()
     said = uninstall(operator, seen, 3)
     assert time.monotonic() - began < 20
-    assert "orders is let go: its queue stays" in said
+    assert "orders was removed; its queue stays" in said
     eventually(lambda: seen.cluster.items("queues", seen.namespace) == [])
 
 
-def test_it_ends_whatever_is_missing(new_operator: NewOperator, seen: Seen, store: Server) -> None:
-    """No Deployment, or no right to stop it: finalizers are taken off all the same."""
+def test_uninstall_ends_whatever_is_missing(new_operator: NewOperator, seen: Seen, store: Server) -> None:
+    """Without a Deployment or the right to stop it, finalizers are removed all the same."""
     operator = new_operator().ready()
     declared(seen, "orders", "Delete")
     operator.kill()
-    assert "not all could be let go" in uninstall(operator, seen, 3)
+    assert "a step of the uninstallation failed" in uninstall(operator, seen, 3)
     assert not seen.get("queue", "orders")["metadata"].get("finalizers")
 
 
-def test_an_operator_whose_namespace_goes_lets_go(
+def test_operator_in_a_deleted_namespace_removes_finalizers(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
-    """Kubernetes ends its pod before Queues are deleted; docs/chart.md, "Uninstall"."""
+    """Kubernetes ends its pod before Queues are deleted (docs/chart.md, "Uninstall")."""
     operator = new_operator().ready()
     declared(seen, "orders", "Delete")
     assert operator.stop() == 0
@@ -160,7 +162,7 @@ def test_finalizers_of_others_stay(new_operator: NewOperator, seen: Seen, store:
 
 
 class Overtaken(Api):
-    """What it lists is changed before it can be used."""
+    """A client whose lists are outdated before they are used."""
 
     def __init__(self, log_in: Callable[[], Access], meanwhile: list[Callable[[], None]]) -> None:
         super().__init__(log_in)
@@ -176,13 +178,13 @@ class Overtaken(Api):
             yield body
 
 
-@pytest.mark.usefixtures("new_operator")  # takes off what a failure leaves
-async def test_finalizers_that_change_meanwhile(defined: Cluster, seen: Seen) -> None:
-    """It takes off what it means to, however old its list is, and no other one in that place."""
+@pytest.mark.usefixtures("new_operator")  # remove what a failure leaves
+async def test_finalizers_changed_meanwhile(defined: Cluster, seen: Seen) -> None:
+    """It removes its own finalizer, however old its list is, and no other one at that index."""
     seen.apply(queue("orders"))
     seen.finalizers("queue", "orders", FINALIZER)
     added = partial(seen.finalizers, "queue", "orders", "example.org/first", FINALIZER)
     api = Overtaken(lambda: access(defined), [added])
-    await Releasing(api, (seen.namespace,)).take_finalizers_off()
+    await FinalizerRelease(api, (seen.namespace,)).take_finalizers_off()
     await api.close()
     assert seen.get("queue", "orders")["metadata"]["finalizers"] == ["example.org/first"]

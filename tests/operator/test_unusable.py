@@ -1,4 +1,4 @@
-"""Settings that the operator cannot use: it says so, and ends. No restart mends them."""
+"""Invalid settings of the operator: it reports them and exits, because no restart helps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock_operator.__main__ import EXIT_UNUSABLE
 from tests.kubernetes.cluster import Cluster
 from tests.operator.program import OperatorProgram
 
-NOBODY = {  # a cluster that is never asked
+NOBODY = {  # a cluster that is never contacted
     "current-context": "nobody",
     "contexts": [{"name": "nobody", "context": {"cluster": "nobody", "user": "nobody"}}],
     "clusters": [{"name": "nobody", "cluster": {"server": "http://127.0.0.1:1"}}],
@@ -28,17 +28,17 @@ NOBODY = {  # a cluster that is never asked
         (
             "PENSTOCK_OPERATOR_DISCOVER_NAMESPACES",
             "yard,*",
-            "PENSTOCK_OPERATOR_DISCOVER_NAMESPACES: Value error, '*' is no name of a namespace",
+            "PENSTOCK_OPERATOR_DISCOVER_NAMESPACES: Value error, '*' is not the name of a namespace",
         ),
         (
             "PENSTOCK_OPERATOR_NAMESPACES",
             "*,shop",
-            "PENSTOCK_OPERATOR_NAMESPACES: Value error, write * for all namespaces, or name them",
+            "PENSTOCK_OPERATOR_NAMESPACES: Value error, use either * for all namespaces, or names",
         ),
         (
             "PENSTOCK_OPERATOR_NAMESPACES",
             "team-*",
-            "PENSTOCK_OPERATOR_NAMESPACES: Value error, 'team-*' is no name of a namespace: write them in full",
+            "PENSTOCK_OPERATOR_NAMESPACES: Value error, 'team-*' is not the name of a namespace: write full names",
         ),
         ("PENSTOCK_OPERATOR_SWEEP_S", "0", "PENSTOCK_OPERATOR_SWEEP_S: Input should be"),
         ("PENSTOCK_OPERATOR_SWEEP_S", "soon", "PENSTOCK_OPERATOR_SWEEP_S: Input should be a valid number"),

@@ -93,6 +93,6 @@ async def test_an_error_ends_the_waiting(server: Server, machines: Machines, rec
     ended = await sent(server, *TO_7, "mine")
     assert ended.code == 5
     assert ended.told == {"queue": "out", "state": "waits", "reason": "no_answer"}
-    assert ended.complaint["message"].endswith(": the message waits in out and will still be sent")
+    assert ended.complaint["message"].endswith(": the message stays in out and will be sent later")
     assert await receiver.receive(Result.SUCCESS) == b"mine"
     await until(lambda: edge.is_empty(queue))

@@ -117,7 +117,7 @@ async def test_an_error_ends_the_waiting(server: Server, start: Start, peer: Mca
         assert ended.code == 5
         assert ended.told == {"queue": "away", "state": "waits", "reason": "no_receiver"}
         assert ended.complaint["message"] == (
-            "no peer has queue 7: the message waits in away and will still be sent"
+            "no peer has queue 7: the message stays in away and will be sent later"
         )
     while (call := await peer.asked()).is_over.is_set():
         pass

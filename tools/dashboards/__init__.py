@@ -1,4 +1,4 @@
-"""The chart's dashboards, written from short descriptions.
+"""Generate the chart's dashboards from short descriptions.
 
 python -m tools.dashboards charts/penstock/files/dashboards
 """

@@ -1,4 +1,4 @@
-"""Writes them: python -m tools.dashboards charts/penstock/files/dashboards"""
+"""Write the dashboards: python -m tools.dashboards charts/penstock/files/dashboards."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ BOARDS = (OVERVIEW, EDGE, QUEUE, DEAD, ANALYTICS)
 
 
 def text(board: Board) -> str:
+    """Return a dashboard's file."""
     return json.dumps(document(board), indent=1) + "\n"
 
 
 def main(folder: Path) -> None:
+    """Write all dashboards to the folder."""
     for board in BOARDS:
         (folder / f"{board.name}.json").write_text(text(board), "utf-8")
 

@@ -1,4 +1,4 @@
-"""What the analytics job found last, as the operator or the console tells it."""
+"""The dashboard of the analytics job's latest report."""
 
 from __future__ import annotations
 
@@ -7,78 +7,79 @@ from tools.dashboards.board import WHERE, Board, Panel
 REPORT = "penstock_report_"
 
 
-def told(metric: str, *labels: str) -> str:
+def reported(metric: str, *labels: str) -> str:
+    """Return the query for a metric of the report."""
     return f"max by ({', '.join(('$WHOSE', *labels))}) ({REPORT}{metric}{{$CONTROL}})"
 
 
 ANALYTICS = Board(
     "analytics",
     "Analytics",
-    "The analytics job's last report, in numbers. Nothing is shown where there is none.",
+    "The latest report of the analytics job in numbers. Empty without a report.",
     WHERE,
     (
         Panel.of(
             "Age of the report",
-            "Since its run was planned: the job runs every hour, unless `analytics.schedule` says otherwise.",
+            "Since its run was scheduled. The job runs hourly by default (`analytics.schedule`).",
             "s",
-            (f"time() - {told('time_seconds')}", "report"),
+            (f"time() - {reported('time_seconds')}", "report"),
             kind="stat",
             width=6,
         ),
         Panel.of(
             "Period",
-            "How long the time is that it is about.",
+            "Length of the period that the report covers.",
             "s",
-            (told("period_seconds"), "report"),
+            (reported("period_seconds"), "report"),
             kind="stat",
             width=6,
         ),
         Panel.of(
             "Error budget used",
-            "Of all queues; above 100 % it is spent.",
+            "All queues together; above 100 % the budget is exhausted.",
             "percentunit",
-            (told("error_budget_used_ratio"), "report"),
+            (reported("error_budget_used_ratio"), "report"),
             kind="stat",
             width=6,
         ),
         Panel.of(
             "Sudden changes",
-            "Against the week before.",
+            "Compared with the previous week.",
             "short",
-            (told("sudden_changes"), "report"),
+            (reported("sudden_changes"), "report"),
             kind="stat",
             width=6,
         ),
         Panel.of(
             "Messages",
-            "Of the period, by what became of them.",
+            "Messages of the period by outcome.",
             "short",
-            (told("messages", "what"), "{{what}}"),
+            (reported("messages", "what"), "{{what}}"),
             width=12,
         ),
         Panel.of(
             "Dead letters",
-            "Of the period, by reason.",
+            "Dead letters of the period by reason.",
             "short",
-            (told("deaths", "reason"), "{{reason}}"),
+            (reported("deaths", "reason"), "{{reason}}"),
             width=12,
         ),
         Panel.of(
             "Error budget used, by queue",
-            "Of the queues that have used most; above 100 % it is spent.",
+            "The queues with the highest use; above 100 % the budget is exhausted.",
             "percentunit",
-            (told("queue_error_budget_used_ratio", "domain", "queue"), "{{domain}}/{{queue}}"),
+            (reported("queue_error_budget_used_ratio", "domain", "queue"), "{{domain}}/{{queue}}"),
             width=12,
         ),
         Panel.of(
-            "Left out",
-            "Records that runs could not use, or that the archive alone has (`--late-hours`), and samples that were "
-            "trimmed before: then the job runs too rarely.",
+            "Missing records",
+            "Records that runs could not use, or that arrived too late for the tables (`--late-hours`), and samples "
+            "trimmed before they were read: the job then runs too rarely.",
             "short",
-            (told("quarantined", "kind"), "{{kind}} not usable"),
-            (told("late_records"), "came too late for the tables"),
-            (told("lost_samples"), "samples trimmed"),
-            (told("lost_streams"), "streams vanished or gone back"),
+            (reported("quarantined", "kind"), "{{kind}} quarantined"),
+            (reported("late_records"), "too late for the tables"),
+            (reported("lost_samples"), "samples trimmed"),
+            (reported("lost_streams"), "streams deleted or rewound"),
             width=12,
         ),
     ),

@@ -1,4 +1,4 @@
-"""A dashboard of Grafana, made of panels that say no more than they must."""
+"""Build a Grafana dashboard from short descriptions of its panels."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 from typing import Any
 
 PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
-ALL = ".*"  # of a label: also series without it, as where somebody scrapes without Kubernetes
+ALL = ".*"  # matches series without the label, too, such as those scraped outside Kubernetes
 COLUMNS = 24
-HEIGHT = 8  # of a panel; a row's title is 1 high
+HEIGHT = 8  # height of a panel; a row's title has height 1
 RATE = "[$__rate_interval]"
 
-# Two releases of a namespace may have stores of their own, so every query asks for a release and tells which it found.
-# A release is what the chart's monitors say of a pod: its label app.kubernetes.io/instance.
+# Releases in one namespace may use different stores, so that every query selects and shows the release: the pod label
+# app.kubernetes.io/instance, as added by the chart's monitors.
 RELEASE = "app_kubernetes_io_instance"
 OF_RELEASE = f'namespace=~"$namespace",{RELEASE}=~"$release"'
 
-# What queries are written with: `$EDGES` asks for edges, `$CONTROL` for the operator and the console: they are in no
-# job or pod of an edge, so what is chosen of these must not hide them. `$WHOSE` is the beginning of every `by`.
+# Placeholders in queries: `$EDGES` selects edges, `$CONTROL` the operator and the console, to which the choice of an
+# edge's job or pod must not apply. `$WHOSE` begins every `by`.
 WORDS = {
     "$EDGES": f'{OF_RELEASE},job=~"$job",pod=~"$pod"',
     "$CONTROL": OF_RELEASE,
     "$WHOSE": f"namespace, {RELEASE}",
 }
-ITS = '$EDGES,edge=~"$edge"'  # of the board where one edge is chosen
-WHOSE = f"{{{{namespace}}}} {{{{{RELEASE}}}}}"  # the beginning of every legend
+ITS = '$EDGES,edge=~"$edge"'  # on the dashboard with the variable `edge`
+WHOSE = f"{{{{namespace}}}} {{{{{RELEASE}}}}}"  # begins every legend
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`query`: as Grafana's label_values."""
+    """A variable of the dashboard. query: Grafana's label_values."""
 
     name: str
     label: str
@@ -39,7 +39,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`asks`: queries and their legends, which need not say whose a series is."""
+    """A panel. asks: queries with legends, to which namespace and release are added."""
 
     title: str
     text: str
@@ -50,18 +50,21 @@ class Panel:
 
     @classmethod
     def of(cls, title: str, text: str, unit: str, *asks: tuple[str, str], **more: Any) -> Panel:
+        """Create a panel with any number of queries."""
         return cls(title, text, unit, asks, **more)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The title of the panels that follow, up to the next."""
+    """A title above the panels that follow."""
 
     title: str
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
+    """A dashboard."""
+
     name: str
     title: str
     text: str
@@ -69,7 +72,7 @@ class Board:
     panels: Sequence[Panel | Row]
 
 
-ALIVE = '__name__=~"penstock_ready|penstock_operator_store_up"'  # edges, or an operator alone
+ALIVE = '__name__=~"penstock_ready|penstock_operator_store_up"'  # edges, or only an operator
 NAMESPACE = Variable("namespace", "Namespace", f"label_values({{{ALIVE}}}, namespace)")
 WHICH = Variable("release", "Release", f'label_values({{{ALIVE},namespace=~"$namespace"}}, {RELEASE})')
 JOB = Variable("job", "Job of edges", f"label_values(penstock_ready{{{OF_RELEASE}}}, job)")
@@ -79,21 +82,22 @@ USUAL = (*WHERE, JOB, POD)
 
 
 def each_second(metric: str, *labels: str, of: str = ITS) -> str:
-    """How a counter rises, by these labels."""
+    """Return the query for the rate of a counter by these labels."""
     return f"sum by ({', '.join(('$WHOSE', *labels))}) (rate(penstock_{metric}{{{of}}}{RATE}))"
 
 
 def in_an_hour(metric: str, *labels: str, of: str = ITS) -> str:
-    """By how much it rose, by these labels."""
+    """Return the query for the increase of a counter in the last hour by these labels."""
     return f"sum by ({', '.join(('$WHOSE', *labels))}) (increase(penstock_{metric}{{{of}}}[1h]))"
 
 
-def ours(process: str, told_by: str) -> str:
-    """What processes tell that also tell this: Prometheus knows those of others by the same names."""
-    return f"{process} and on ($WHOSE, pod, instance) penstock_{told_by}"
+def ours(process: str, exported_by: str) -> str:
+    """Restrict a process metric to processes that also export this one: other programs use the same names."""
+    return f"{process} and on ($WHOSE, pod, instance) penstock_{exported_by}"
 
 
 def document(board: Board) -> dict[str, Any]:
+    """Return the dashboard as Grafana's JSON."""
     return {
         "title": f"Penstock / {board.title}",
         "description": board.text,
@@ -149,7 +153,7 @@ def _variable(one: Variable) -> dict[str, Any]:
 
 
 def _panels(panels: Sequence[Panel | Row]) -> list[dict[str, Any]]:
-    """From left to right, as many beside each other as there is room for; a row's title ends a line."""
+    """Place the panels from left to right in lines; a row's title starts a new line."""
     found, x, y = [], 0, 0
     for number, panel in enumerate(panels, 1):
         if isinstance(panel, Row):
@@ -204,5 +208,5 @@ def _filled(ask: str) -> str:
 
 
 def in_all(metric: str, of: str) -> str:
-    """Of all queues together, as each process finds them: another may call the same queues by other names."""
+    """Return the query for the sum over all queues, summed per process: processes may name different queues."""
     return f"max by ($WHOSE) (sum by ($WHOSE, pod, instance) ({metric}{{{of}}}))"

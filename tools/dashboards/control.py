@@ -1,4 +1,4 @@
-"""The operator and the console, which are no edges: the rows of the overview about them."""
+"""The rows of the overview for the operator and the console."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ ALIVE = "operator_store_up{$CONTROL}"
 
 
 def slowest(metric: str, label: str) -> str:
+    """Return the query for the p99 of a histogram by this label."""
     return f"histogram_quantile(0.99, {each_second(f'{metric}_bucket', label, 'le', of=CONTROL)})"
 
 
@@ -16,71 +17,71 @@ OPERATOR = (
     Row("Operator"),
     Panel.of(
         "The operator's store",
-        "1 while it can be used; and how often an empty one was set up anew in the last hour.",
+        "1 while it is available; and how often it came back with another data set in the last hour.",
         "short",
-        ("min by ($WHOSE) (penstock_operator_store_up{$CONTROL})", "can be used"),
-        (in_an_hour("operator_store_restored_total", of=CONTROL), "set up anew"),
+        ("min by ($WHOSE) (penstock_operator_store_up{$CONTROL})", "available"),
+        (in_an_hour("operator_store_restored_total", of=CONTROL), "replaced"),
     ),
     Panel.of(
         "Queues and peers",
-        "That there are in the store; peers by who declared them.",
+        "In the store; peers by how they were declared.",
         "short",
         ("max by ($WHOSE) (penstock_queues{$CONTROL})", "queues"),
-        ("max by ($WHOSE) (penstock_queues_unread{$CONTROL})", "of them unread"),
+        ("max by ($WHOSE) (penstock_queues_unread{$CONTROL})", "unreadable queues"),
         ("max by ($WHOSE, by) (penstock_operator_peers{$CONTROL})", "peers: {{by}}"),
     ),
     Panel.of(
-        "Resources that wait",
-        "To be looked at, or are just now: the operator keeps up while it falls to 0 again.",
+        "Work queue",
+        "Resources queued or being reconciled. The operator keeps up while this returns to 0.",
         "short",
-        ("sum by ($WHOSE) (penstock_operator_waiting{$CONTROL})", "wait"),
+        ("sum by ($WHOSE) (penstock_operator_waiting{$CONTROL})", "queued"),
     ),
     Panel.of(
-        "Looks at resources",
-        "By what came of them; a failed one is tried again.",
+        "Reconciliations",
+        "By result; failed ones are retried.",
         "cps",
         (each_second("operator_looks_total", "kind", "result", of=CONTROL), "{{kind}} {{result}}"),
     ),
     Panel.of(
-        "Time to look, 99 of 100",
-        "At one resource, by its kind.",
+        "Time to reconcile, p99",
+        "Per resource, by kind.",
         "s",
         (slowest("operator_look_seconds", "kind"), "{{kind}}"),
     ),
     Panel.of(
-        "What the operator writes",
-        "Statuses by kind, and events by reason.",
+        "Status updates and events",
+        "Written by the operator: statuses by kind, events by reason.",
         "cps",
         (each_second("operator_status_patches_total", "kind", of=CONTROL), "status of {{kind}}"),
         (each_second("operator_events_total", "reason", of=CONTROL), "event {{reason}}"),
     ),
     Panel.of(
-        "Passes over all resources",
-        "In the last hour, by what came of them.",
+        "Sweeps over all resources",
+        "In the last hour, by result.",
         "short",
         (in_an_hour("operator_sweeps_total", "result", of=CONTROL), "{{result}}"),
     ),
     Panel.of(
-        "Time of a pass",
-        "That the last one took.",
+        "Duration of a sweep",
+        "Of the last one.",
         "s",
-        ("max by ($WHOSE) (penstock_operator_sweep_seconds{$CONTROL})", "last pass"),
+        ("max by ($WHOSE) (penstock_operator_sweep_seconds{$CONTROL})", "last sweep"),
     ),
     Panel.of(
-        "Queues whose resource went",
-        "In the last hour, by what became of them.",
+        "Queues of deleted resources",
+        "In the last hour, by outcome.",
         "short",
         (in_an_hour("operator_removed_total", "outcome", of=CONTROL), "{{outcome}}"),
     ),
     Panel.of(
-        "Left by nodes of a ring",
-        "Messages that nobody sends: their node is gone, or has another name now.",
+        "Stranded ring messages",
+        "Unsent messages of ring nodes that were removed or renamed.",
         "short",
         ("max by ($WHOSE, queue) (penstock_operator_ring_stranded_messages{$CONTROL})", "{{queue}}"),
     ),
     Panel.of(
-        "The operator's processor time",
-        "Cores that it uses.",
+        "The operator's CPU",
+        "CPU cores in use.",
         "short",
         (
             f"sum by ($WHOSE, pod, instance) ({ours(f'rate(process_cpu_seconds_total{{$CONTROL}}{RATE})', ALIVE)})",
@@ -89,7 +90,7 @@ OPERATOR = (
     ),
     Panel.of(
         "The operator's memory",
-        "Resident.",
+        "Resident memory.",
         "bytes",
         (
             f"sum by ($WHOSE, pod, instance) ({ours('process_resident_memory_bytes{$CONTROL}', ALIVE)})",
@@ -102,26 +103,26 @@ CONSOLE = (
     Row("Console"),
     Panel.of(
         "Requests to the console",
-        "Answered, by HTTP method and status.",
+        "By HTTP method and status.",
         "reqps",
         (each_second("console_requests_total", "method", "status", of=CONTROL), "{{method}} {{status}}"),
     ),
     Panel.of(
-        "The console's time to answer, 99 of 100",
+        "Latency of the console, p99",
         "By HTTP method.",
         "s",
         (slowest("console_request_seconds", "method"), "{{method}}"),
     ),
     Panel.of(
         "Live views and jobs",
-        "Pages that are open and follow what happens; redrives and purges under way.",
+        "Open pages with live updates; running redrives and purges.",
         "short",
         ("sum by ($WHOSE) (penstock_console_streams{$CONTROL})", "live views"),
         ("sum by ($WHOSE) (penstock_console_jobs{$CONTROL})", "jobs"),
     ),
     Panel.of(
-        "Changes that are not in the audit log",
-        "In the last hour: the store took no line; each is in the log of the console's pod alone.",
+        "Changes missing from the audit log",
+        "In the last hour: the store did not accept them; they are only in the log of the console's pod.",
         "short",
         (in_an_hour("console_audit_failures_total", of=CONTROL), "only logged"),
     ),

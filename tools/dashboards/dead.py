@@ -1,4 +1,4 @@
-"""Dead letters: where they are, how they come about, and what goes wrong on the way."""
+"""The dashboard of dead letters and lost messages."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ DEAD_NOW = f"max by ($WHOSE, queue) (penstock_queue_dead_messages{{{STANDS}}})"
 DEAD = Board(
     "dead-letters",
     "Dead letters",
-    "Messages that nobody got: `penstock dead list QUEUE` shows them, `penstock dead redrive QUEUE --all` moves them.",
+    "Undeliverable messages: `penstock dead list QUEUE` shows them, `penstock dead redrive QUEUE` redrives them.",
     (*USUAL, CHOSEN),
     (
         Panel.of(
             "Dead letters",
-            "That there are, of all queues.",
+            "Present number, all queues.",
             "short",
             (in_all("penstock_queue_dead_messages", STANDS), "dead"),
         ),
         Panel.of(
             "By queue",
-            "The ten queues that have most.",
+            "The ten queues with the most dead letters.",
             "short",
             (f"topk(10, {DEAD_NOW})", "{{queue}}"),
         ),
         Panel.of(
             "Died",
-            "Messages that became dead letters, by queue, as the operator sees them.",
+            "Messages that became dead letters, by queue, as reported by the operator.",
             "mps",
             (risen("died_messages"), "{{queue}}"),
         ),
         Panel.of(
             "Dropped",
-            "Dead letters that nobody has any more, in the last hour: their queue had more than it keeps.",
+            "Dead letters dropped in the last hour because their queue had reached its limit.",
             "short",
             (
                 "max by ($WHOSE, queue) "
@@ -43,7 +43,7 @@ DEAD = Board(
         ),
         Panel.of(
             "Rejected",
-            f"Of them, those that an edge sent there at once, and did not only fail too often. {ON}",
+            f"Dead letters that an edge rejected at once, instead of after failed deliveries. {ON}",
             "mps",
             (
                 f"sum by ($WHOSE, queue) (rate(penstock_queue_rejected_messages_total{{{DONE}}}{RATE}))",
@@ -52,7 +52,7 @@ DEAD = Board(
         ),
         Panel.of(
             "Returned",
-            f"Messages that went back into their queue: who fails too often dies. {ON}",
+            f"Messages returned to their queue; after too many failures they become dead letters. {ON}",
             "mps",
             (
                 f"sum by ($WHOSE, queue) (rate(penstock_queue_returned_messages_total{{{DONE}}}{RATE}))",
@@ -60,16 +60,15 @@ DEAD = Board(
             ),
         ),
         Panel.of(
-            "Brought back",
-            "Dead letters that were brought back, by whomever, and of them those that Redrive resources have.",
+            "Redriven",
+            "Redriven dead letters in total, and those moved by Redrive resources.",
             "mps",
             (risen("redriven_messages"), "{{queue}}"),
             (f"sum by ($WHOSE) (rate(penstock_operator_redriven_total{{$CONTROL}}{RATE}))", "by Redrives"),
         ),
         Panel.of(
             "Purged, emptied, expired",
-            "Dead letters that somebody purged, messages that were ready as somebody emptied their queue, and messages "
-            "that died as their time was over.",
+            "Purged dead letters, ready messages of purged queues, and messages that exceeded their TTL.",
             "mps",
             (risen("purged_messages"), "{{queue}} purged"),
             (risen("emptied_messages"), "{{queue}} emptied"),
@@ -77,7 +76,7 @@ DEAD = Board(
         ),
         Panel.of(
             "Reasons",
-            "Of the period of the analytics job's last report, the most frequent.",
+            "The most frequent reasons in the latest analytics report.",
             "short",
             (
                 "max by ($WHOSE, reason) (penstock_report_deaths{$CONTROL})",
@@ -86,15 +85,15 @@ DEAD = Board(
             kind="bargauge",
         ),
         Panel.of(
-            "RQP/cast: held, and ids that came again",
-            "In the last hour. Held: nobody can say whether they arrived. An id with other content is an alarm.",
+            "RQP/cast: held messages and reused ids",
+            "In the last hour. Held: their delivery is unknown. A reused id with other content is an alarm.",
             "short",
             ("sum by ($WHOSE) (increase(penstock_rqp_cast_held_messages_total{$EDGES}[1h]))", "held"),
             ("sum by ($WHOSE) (increase(penstock_rqp_cast_id_clashes_total{$EDGES}[1h]))", "id clashes"),
         ),
         Panel.of(
             "Neither delivered nor dead",
-            "In the last hour: UNRELIABLE messages over RQP that no queue took, and what neighbours had trimmed.",
+            "In the last hour: UNRELIABLE messages of RQP that no queue took, and messages trimmed by neighbours.",
             "short",
             (
                 "sum by ($WHOSE, protocol) (increase(penstock_rqp_lost_messages_total{$EDGES}[1h]))",

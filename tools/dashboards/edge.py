@@ -1,4 +1,4 @@
-"""One edge, or one pod of it, in detail."""
+"""The dashboard of one edge or pod."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ CHOSEN = Variable("edge", "Edge", f"label_values(penstock_ready{{{OF_RELEASE}}},
 
 
 def store_quantile(part: float) -> str:
+    """Return the query for a quantile of the store's latency."""
     rate = f"rate(penstock_store_call_seconds_bucket{{{ITS}}}{RATE})"
     return f"histogram_quantile({part}, sum by ($WHOSE, edge, le) ({rate}))"
 
 
 def quantile(part: float) -> str:
+    """Return the query for a quantile of the latency by operation."""
     rate = f"rate(penstock_request_seconds_bucket{{{ITS}}}{RATE})"
     return f"histogram_quantile({part}, sum by ($WHOSE, edge, operation, le) ({rate}))"
 
@@ -34,18 +36,18 @@ def quantile(part: float) -> str:
 EDGE = Board(
     "edge",
     "Edge",
-    "What edges do for their clients, and what it costs them.",
+    "Traffic, latency and resources of edges.",
     (*USUAL, CHOSEN),
     (
         Panel.of(
-            "Takes requests",
-            "1 while the pod takes requests; 0: it cannot use the store, or drains.",
+            "Ready",
+            "1 while the pod is ready; 0 while the store is unavailable or the pod drains.",
             "short",
             (f"min by ($WHOSE, edge, pod) (penstock_ready{{{ITS}}})", "{{edge}} {{pod}}"),
         ),
         Panel.of(
             "Requests",
-            "Answered, by what was asked.",
+            "By operation.",
             "reqps",
             (
                 f"sum by ($WHOSE, edge, operation) (rate(penstock_requests_total{{{ITS}}}{RATE}))",
@@ -54,7 +56,7 @@ EDGE = Board(
         ),
         Panel.of(
             "Failed requests",
-            "Part of those answered; also questions that found nothing, as of an empty queue.",
+            "Fraction of all requests; includes requests that found nothing, such as on an empty queue.",
             "percentunit",
             (
                 f'sum by ($WHOSE, edge) (rate(penstock_requests_total{{{ITS},result="failed"}}{RATE})) / '
@@ -63,32 +65,32 @@ EDGE = Board(
             ),
         ),
         Panel.of(
-            "Time to answer, half of them",
-            "The median from a request to its answer, by what was asked.",
+            "Latency, p50",
+            "Median from request to reply, by operation.",
             "s",
             (quantile(0.5), "{{edge}} {{operation}}"),
         ),
         Panel.of(
-            "Time to answer, 99 of 100",
-            "From a request to its answer, by what was asked.",
+            "Latency, p99",
+            "From request to reply, by operation.",
             "s",
             (quantile(0.99), "{{edge}} {{operation}}"),
         ),
         Panel.of(
-            "The store's time to answer, 99 of 100",
-            "From a call to the store to its answer; what requests take beside that is time of the edge.",
+            "Latency of the store, p99",
+            "From a call to the store to its reply; the rest of a request's latency is the edge's.",
             "s",
             (store_quantile(0.99), "{{edge}}"),
         ),
         Panel.of(
             "Connections",
-            "Open now, by listener; those that the edge opens itself have names of their own.",
+            "Open connections by listener; outgoing ones have names of their own.",
             "short",
             (f"sum by ($WHOSE, edge, listener) (penstock_connections{{{ITS}}})", "{{edge}} {{listener}}"),
         ),
         Panel.of(
             "New connections",
-            "Accepted and let in, or dialled.",
+            "Accepted or dialled.",
             "cps",
             (
                 f"sum by ($WHOSE, edge, listener) (rate(penstock_connections_opened_total{{{ITS}}}{RATE}))",
@@ -97,7 +99,7 @@ EDGE = Board(
         ),
         Panel.of(
             "Traffic",
-            "Octets on connections, by listener.",
+            "Bytes on connections, by listener.",
             "Bps",
             (
                 f"sum by ($WHOSE, edge, listener) (rate(penstock_received_bytes_total{{{ITS}}}{RATE}))",
@@ -110,7 +112,7 @@ EDGE = Board(
         ),
         Panel.of(
             "Refusals",
-            "Connections and requests, by reason: the pages of the edges list them.",
+            "Refused connections and requests by reason; the edges' pages list the reasons.",
             "reqps",
             (
                 f"sum by ($WHOSE, edge, reason) (rate(penstock_refusals_total{{{ITS}}}{RATE}))",
@@ -118,7 +120,7 @@ EDGE = Board(
             ),
         ),
         Panel.of(
-            "What the store refused",
+            "Store errors",
             "Refusals and alarms of the store, by reason.",
             "reqps",
             (
@@ -127,21 +129,21 @@ EDGE = Board(
             ),
         ),
         Panel.of(
-            "Held for clients",
-            "Unfinished input and replies that nobody reads, bounded by limits.",
+            "Memory held for clients",
+            "Incomplete input and unread replies, bounded by limits.",
             "bytes",
             (f"sum by ($WHOSE, edge, pod) (penstock_input_held_bytes{{{ITS}}})", "{{edge}} {{pod}} input"),
             (f"sum by ($WHOSE, edge, pod) (penstock_output_held_bytes{{{ITS}}})", "{{edge}} {{pod}} replies"),
         ),
         Panel.of(
-            "Faults of our own",
+            "Internal errors",
             "In the last hour; should be 0: see the log.",
             "short",
             (f"sum by ($WHOSE, edge) (increase(penstock_local_errors_total{{{ITS}}}[1h]))", "{{edge}}"),
         ),
         Panel.of(
-            "Processor time",
-            "Cores that a pod's processes use, all workers of an edge together.",
+            "CPU",
+            "CPU cores used by a pod's processes, all workers together.",
             "short",
             (
                 f"sum by ($WHOSE, pod, instance) ({ours(f'rate(process_cpu_seconds_total{{$EDGES}}{RATE})', ALIVE)})",
@@ -150,7 +152,7 @@ EDGE = Board(
         ),
         Panel.of(
             "Memory",
-            "Resident; of an edge with several workers all of them, and what they share counts for each.",
+            "Resident memory of all workers together; shared pages count for each.",
             "bytes",
             (
                 f"sum by ($WHOSE, pod, instance) ({ours('process_resident_memory_bytes{$EDGES}', ALIVE)})",
@@ -159,7 +161,7 @@ EDGE = Board(
         ),
         Panel.of(
             "Open files",
-            "Part of those that a process may have: each connection is one. Of several workers it is the fullest.",
+            "Fraction of the process's limit; each connection uses one. The highest of several workers.",
             "percentunit",
             (
                 "max by ($WHOSE, pod, instance) "
@@ -169,24 +171,24 @@ EDGE = Board(
         ),
         Panel.of(
             "Traces",
-            "Spans by what became of them, where `tracing.endpoint` is set: who may not lose any looks for `dropped`.",
+            "Spans by result if `tracing.endpoint` is set; `dropped` and `failed` spans are lost.",
             "cps",
             (each_second("trace_spans_total", "edge", "result"), "{{edge}} {{result}}"),
         ),
         Row("Text service"),
         Panel.of(
             "Text service: lines written",
-            "MESSAGE lines to subscribers, and messages that came from neighbours.",
+            "MESSAGE lines to subscribers, and messages from neighbours.",
             "mps",
             (f"sum by ($WHOSE, pod) (rate(penstock_deliveries_total{{{ITS}}}{RATE}))", "{{pod}} delivered"),
             (
                 f"sum by ($WHOSE, pod) (rate(penstock_link_messages_total{{{ITS}}}{RATE}))",
-                "{{pod}} of neighbours",
+                "{{pod}} from neighbours",
             ),
         ),
         Panel.of(
             "Text service: subscribers and links",
-            "Slow ones are served from the log. A neighbour that is not followed by any pod is down.",
+            "Slow subscribers are served from the log. A neighbour that no pod follows is down.",
             "short",
             (f"sum by ($WHOSE, pod) (penstock_subscriptions{{{ITS}}})", "{{pod}} subscriptions"),
             (f"sum by ($WHOSE, pod) (penstock_slow_subscribers{{{ITS}}})", "{{pod}} slow subscribers"),
@@ -198,20 +200,20 @@ EDGE = Board(
         Row("System V bridge"),
         Panel.of(
             "System V: messages",
-            "Messages carried by mapping; a mapping that cannot go on waits.",
+            "Messages transferred by mapping; blocked mappings wait.",
             "mps",
             (f"sum by ($WHOSE, mapping) (rate(penstock_sysv_messages_total{{{ITS}}}{RATE}))", "{{mapping}}"),
             (f"max by ($WHOSE, mapping) (penstock_sysv_waiting{{{ITS}}})", "{{mapping}} waits"),
         ),
         Panel.of(
             "System V: dead letters",
-            "Messages that could not be carried, by mapping and reason.",
+            "Messages that could not be transferred, by mapping and reason.",
             "mps",
             (each_second("sysv_dead_total", "mapping", "reason"), "{{mapping}} {{reason}}"),
         ),
         Panel.of(
             "System V: waits",
-            "How often a mapping could not go on, and why.",
+            "How often a mapping was blocked, by reason.",
             "cps",
             (each_second("sysv_waits_total", "mapping", "reason"), "{{mapping}} {{reason}}"),
         ),

@@ -1,4 +1,4 @@
-"""All of a release on one page."""
+"""The overview dashboard of a release."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from tools.dashboards.control import CONSOLE, OPERATOR
 OVERVIEW = Board(
     "overview",
     "Overview",
-    "Edges, the store and the operator, all together.",
+    "Edges, store, operator and console.",
     USUAL,
     (
         Panel.of(
-            "Pods that take requests",
-            "By edge; fewer than there are pods: some cannot use the store, or drain.",
+            "Ready pods",
+            "By edge. Pods are not ready while the store is unavailable or they drain.",
             "short",
             ("sum by ($WHOSE, edge) (penstock_ready{$EDGES})", "{{edge}}"),
         ),
         Panel.of(
             "Connections",
-            "Open now, of clients and peers.",
+            "Open connections of clients and peers.",
             "short",
             ("sum by ($WHOSE, edge) (penstock_connections{$EDGES})", "{{edge}}"),
         ),
         Panel.of(
             "Requests",
-            "Answered; failed are also questions that found nothing.",
+            "By result; `failed` includes requests that found nothing.",
             "reqps",
             (
                 f"sum by ($WHOSE, edge, result) (rate(penstock_requests_total{{$EDGES}}{RATE}))",
@@ -33,8 +33,8 @@ OVERVIEW = Board(
             ),
         ),
         Panel.of(
-            "Time to answer, 99 of 100",
-            "From a request to its answer.",
+            "Latency, p99",
+            "From request to reply.",
             "s",
             (
                 "histogram_quantile(0.99, sum by ($WHOSE, edge, le) "
@@ -53,60 +53,60 @@ OVERVIEW = Board(
         ),
         Panel.of(
             "Traffic",
-            "Octets on connections.",
+            "Bytes on connections.",
             "Bps",
             (f"sum by ($WHOSE, edge) (rate(penstock_received_bytes_total{{$EDGES}}{RATE}))", "{{edge}} in"),
             (f"sum by ($WHOSE, edge) (rate(penstock_sent_bytes_total{{$EDGES}}{RATE}))", "{{edge}} out"),
         ),
         Panel.of(
             "Messages in queues",
-            "Of all queues of the store, as the operator finds them.",
+            "All queues of the store, as reported by the operator.",
             "short",
             (in_all("penstock_queue_ready_messages", "$CONTROL"), "ready"),
             (in_all("penstock_queue_in_flight_messages", "$CONTROL"), "in flight"),
         ),
         Panel.of(
             "Dead letters",
-            "That there are, in all queues of the store.",
+            "Present number, all queues of the store.",
             "short",
             (in_all("penstock_queue_dead_messages", "$CONTROL"), "dead"),
         ),
         Panel.of(
             "Oldest message",
-            "The age of the oldest that is not settled, of all queues.",
+            "Age of the oldest unacknowledged message of all queues.",
             "s",
             ("max by ($WHOSE) (penstock_queue_oldest_age_seconds{$CONTROL})", "oldest"),
         ),
         Panel.of(
-            "Held for clients",
+            "Memory held for clients",
             "Bounded by limits.",
             "bytes",
-            ("sum by ($WHOSE, edge) (penstock_input_held_bytes{$EDGES})", "{{edge}} unfinished input"),
+            ("sum by ($WHOSE, edge) (penstock_input_held_bytes{$EDGES})", "{{edge}} incomplete input"),
             ("sum by ($WHOSE, edge) (penstock_output_held_bytes{$EDGES})", "{{edge}} unread replies"),
         ),
         Panel.of(
-            "What the store refused",
+            "Store errors",
             "Refusals and alarms of the store.",
             "reqps",
             (f"sum by ($WHOSE, reason) (rate(penstock_store_events_total{{$EDGES}}{RATE}))", "{{reason}}"),
         ),
         Panel.of(
             "Memory of the store",
-            "Of all its servers. From 75 % of what each may use, it takes no more messages.",
+            "All servers of the store. Above 75 % of its limit, a server accepts no more messages.",
             "bytes",
             ("max by ($WHOSE) (penstock_store_used_bytes{$CONTROL})", "used"),
             ("max by ($WHOSE) (penstock_store_limit_bytes{$CONTROL})", "limit"),
         ),
         Panel.of(
             "Transmission queues",
-            "Queues whose messages go to other systems, and those that get nothing through.",
+            "Queues whose messages are sent to other systems, and those that are stuck.",
             "short",
             ("sum by ($WHOSE, protocol) (penstock_rqp_owned_queues{$EDGES})", "{{protocol}}"),
             ("sum by ($WHOSE, protocol) (penstock_rqp_stuck_queues{$EDGES})", "{{protocol}} stuck"),
         ),
         Panel.of(
             "The ring",
-            "Leaders of a group sum up to 1.",
+            "A group has one leader.",
             "short",
             ("sum by ($WHOSE) (penstock_ring_leader{$EDGES})", "leaders"),
             ("sum by ($WHOSE) (penstock_ring_predecessor{$EDGES})", "with a predecessor"),
@@ -122,13 +122,13 @@ OVERVIEW = Board(
         ),
         Panel.of(
             "Resources",
-            "Queues, Peers and Redrives by the reason of Ready.",
+            "Queues, Peers and Redrives by reason of the condition Ready.",
             "short",
             ("sum by ($WHOSE, kind, reason) (penstock_operator_resources{$CONTROL})", "{{kind}} {{reason}}"),
         ),
         Panel.of(
             "Versions",
-            "Pods by the version that they are: two while a release is upgraded.",
+            "Pods by version; two during an upgrade.",
             "short",
             ("sum by ($WHOSE, version) (penstock_build_info{$CONTROL})", "{{version}}"),
         ),

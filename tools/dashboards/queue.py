@@ -1,4 +1,4 @@
-"""Single queues: how they stand, and what edges do with them."""
+"""The dashboard of single queues."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ CHOSEN = Variable(
     'label_values({__name__=~"penstock_queue_ready_messages|penstock_queue_in_messages_total",'
     f"{OF_RELEASE}}}, queue)",
 )
-ON = "Of each queue where metrics.queues is on (chart: monitoring.queues.enabled)."
-ALSO_LATENCIES = "Where metrics.queue_latencies is on, too (chart: monitoring.queues.latencies)."
+ON = "By queue if metrics.queues is on (chart: monitoring.queues.enabled)."
+ALSO_LATENCIES = "Requires metrics.queue_latencies (chart: monitoring.queues.latencies)."
 
 
 def now(metric: str) -> str:
-    """Two that look find the same: the greater stands for both."""
+    """Return the query for a gauge; operator and console report the same, so that the maximum is taken."""
     return f"max by ($WHOSE, queue) (penstock_queue_{metric}{{{STANDS}}})"
 
 
 def risen(metric: str) -> str:
-    """A second, as whoever looks at all queues sees it."""
+    """Return the query for the rate of a counter of the operator or the console."""
     return f"max by ($WHOSE, queue) (rate(penstock_queue_{metric}_total{{{STANDS}}}{RATE}))"
 
 
 def rate(metric: str) -> str:
+    """Return the query for the rate of a counter of the edges."""
     return f"sum by ($WHOSE, queue) (rate(penstock_queue_{metric}_total{{{DONE}}}{RATE}))"
 
 
 def quantile(part: float, metric: str) -> str:
+    """Return the query for a quantile of a histogram of the edges."""
     buckets = f"rate(penstock_queue_{metric}_seconds_bucket{{{DONE}}}{RATE})"
     return f"histogram_quantile({part}, sum by ($WHOSE, queue, le) ({buckets}))"
 
@@ -38,44 +40,44 @@ def quantile(part: float, metric: str) -> str:
 QUEUE = Board(
     "queue",
     "Queue",
-    "How queues stand, and what edges do with them. Queues without a name of their own are `_other`.",
+    "Queue statistics and traffic. Queues without a name in metrics are summed as `_other`.",
     (*USUAL, CHOSEN),
     (
         Panel.of(
             "Ready",
-            "Messages that wait to be given out.",
+            "Messages ready for delivery.",
             "short",
             (now("ready_messages"), "{{queue}}"),
         ),
         Panel.of(
             "In flight",
-            "Messages that are given out and not settled.",
+            "Messages delivered but not yet acknowledged.",
             "short",
             (now("in_flight_messages"), "{{queue}}"),
         ),
         Panel.of(
             "Oldest message",
-            "The age of the oldest that is not settled: it rises while nobody takes.",
+            "Age of the oldest unacknowledged message; it rises without consumers.",
             "s",
             (now("oldest_age_seconds"), "{{queue}}"),
         ),
-        Panel.of("In", f"Messages that were put in. {ON}", "mps", (rate("in_messages"), "{{queue}}")),
+        Panel.of("In", f"Messages put into the queue. {ON}", "mps", (rate("in_messages"), "{{queue}}")),
         Panel.of(
             "Out",
-            f"Messages that were given out, also again. {ON}",
+            f"Messages delivered, including redeliveries. {ON}",
             "mps",
             (rate("out_messages"), "{{queue}}"),
         ),
         Panel.of(
             "Settled",
-            f"Messages that their takers have done with, and those that went back. {ON}",
+            f"Messages acknowledged, and messages returned. {ON}",
             "mps",
-            (rate("acked_messages"), "{{queue}} settled"),
+            (rate("acked_messages"), "{{queue}} acknowledged"),
             (rate("returned_messages"), "{{queue}} returned"),
         ),
         Panel.of(
             "Refused",
-            f"Messages that were not accepted, and other requests, by the store's reason. {ON}",
+            f"Refused messages and other requests, by the store's reason. {ON}",
             "mps",
             (
                 f"sum by ($WHOSE, queue, reason) (rate(penstock_queue_refused_messages_total{{{DONE}}}{RATE}))",
@@ -84,50 +86,50 @@ QUEUE = Board(
         ),
         Panel.of(
             "Traffic",
-            f"Octets of bodies and attributes. {ON}",
+            f"Bytes of bodies and attributes. {ON}",
             "Bps",
             (rate("in_bytes"), "{{queue}} in"),
             (rate("out_bytes"), "{{queue}} out"),
         ),
         Panel.of(
             "Size",
-            "Octets of messages, as the queue's limits count them.",
+            "Bytes of messages, as counted for the queue's limits.",
             "bytes",
             (now("bytes"), "{{queue}}"),
         ),
         Panel.of(
-            "Part of its bounds",
-            "That is used, of maxLength or maxBytes whichever is nearer; at 100 % it refuses what comes. "
-            "0 without bounds, or where the oldest make way.",
+            "Fill level",
+            "Used fraction of maxLength or maxBytes, whichever is higher; at 100 % the queue refuses messages. "
+            "0 without limits, or with overflow dead_letter_oldest.",
             "percentunit",
             (now("used_ratio"), "{{queue}}"),
         ),
         Panel.of(
-            "Time until durable",
-            f"Of messages that were put in: half of them, and 99 of 100. {ALSO_LATENCIES}",
+            "Time to durable",
+            f"From a put to its acknowledgement, p50 and p99. {ALSO_LATENCIES}",
             "s",
-            (quantile(0.5, "put"), "{{queue}} half"),
-            (quantile(0.99, "put"), "{{queue}} 99 of 100"),
+            (quantile(0.5, "put"), "{{queue}} p50"),
+            (quantile(0.99, "put"), "{{queue}} p99"),
         ),
         Panel.of(
-            "Waited",
-            f"The age of messages when they were first given out: half of them, and 99 of 100. {ALSO_LATENCIES}",
+            "Time to first delivery",
+            f"Age of messages at their first delivery, p50 and p99. {ALSO_LATENCIES}",
             "s",
-            (quantile(0.5, "wait"), "{{queue}} half"),
-            (quantile(0.99, "wait"), "{{queue}} 99 of 100"),
+            (quantile(0.5, "wait"), "{{queue}} p50"),
+            (quantile(0.99, "wait"), "{{queue}} p99"),
         ),
         Panel.of(
             "Dead letters",
-            "That there are, of the queue.",
+            "Present number by queue.",
             "short",
             (now("dead_messages"), "{{queue}}"),
         ),
         Panel.of(
-            "Came again, came too late",
-            "Batches, commits and requests that were done before, and messages settled by who had them no more.",
+            "Duplicates and fenced settlements",
+            "Repeated batches, commits and requests, and messages settled after their lease had expired.",
             "cps",
-            (risen("duplicates"), "{{queue}} again"),
-            (risen("fenced_messages"), "{{queue}} too late"),
+            (risen("duplicates"), "{{queue}} duplicates"),
+            (risen("fenced_messages"), "{{queue}} fenced"),
         ),
     ),
 )

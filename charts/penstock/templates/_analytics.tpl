@@ -1,10 +1,10 @@
-{{/* The analytics job: a pod that is Spark's driver, with threads of its own for executors unless told otherwise. */}}
+{{/* The analytics job: a pod with Spark's driver, which runs executors as threads unless executors are enabled. */}}
 
 {{- define "penstock.analytics.name" -}}
 {{ include "penstock.fullname" . }}-analytics
 {{- end }}
 
-{{/* Where the job writes: a URL, or the folder at which the claim is mounted. */}}
+{{/* The job's output: a URL, or the folder where the claim is mounted. */}}
 {{- define "penstock.analytics.output" -}}
 {{ .Values.analytics.output.url | default "/output" }}
 {{- end }}
@@ -13,7 +13,7 @@
 {{ .Values.analytics.output.existingClaim | default (include "penstock.analytics.name" .) }}
 {{- end }}
 
-{{/* Spark's, of the container's limit: the rest is for what is beside its heap, and for Python. */}}
+{{/* Spark's heap, a part of the container's limit: the rest is for other memory of Java and for Python. */}}
 {{- define "penstock.analytics.driverMemory" -}}
 {{- $own := .Values.analytics -}}
 {{- $limit := ($own.resources.limits | default dict).memory -}}
@@ -30,7 +30,7 @@
 {{- or .Values.analytics.executors.enabled (eq .Values.analytics.mode "scheduledSparkApplication") | toJson -}}
 {{- end }}
 
-{{/* Settings of Spark, by name. JSON. A driver that makes pods of executors needs rights for pods, and for nothing else. */}}
+{{/* Spark settings by name, as JSON. A driver that creates executor pods needs rights for pods only. */}}
 {{- define "penstock.analytics.conf" -}}
 {{- $own := .Values.analytics -}}
 {{- $conf := dict -}}
@@ -48,7 +48,7 @@
 {{- toJson $conf -}}
 {{- end }}
 
-{{/* Of a driver that starts executors itself: where they find it, and what they are. JSON. */}}
+{{/* Settings of a driver that starts executors: its address and their resources, as JSON. */}}
 {{- define "penstock.analytics.clientConf" -}}
 {{- $own := .Values.analytics -}}
 {{- $conf := dict -}}
@@ -74,7 +74,7 @@
 {{- toJson $conf -}}
 {{- end }}
 
-{{/* Flags of the job. What is said of it may have `$` in it, which would be a variable's. */}}
+{{/* Options of the job. `$` in values is escaped, since Kubernetes would expand it as a variable. */}}
 {{- define "penstock.analytics.flags" -}}
 {{- $own := .Values.analytics -}}
 {{- $job := $own.job -}}
@@ -151,8 +151,8 @@ volumes:
   {{- end }}
 {{- end }}
 
-{{/* The first pod with the claim: many a class makes volumes only where a pod wants one, and helm waits for claims. It ends once it
-has written to it. A Job's pods cannot be changed: those of another release are another Job. */}}
+{{/* The first pod that mounts the claim: many storage classes create volumes only for a pod, and helm waits for bound claims. The pod
+ends after a write to the volume. The pods of a Job are immutable: each release has its own Job. */}}
 {{- define "penstock.analytics.binding" -}}
 {{- $own := .Values.analytics -}}
 metadata:
@@ -191,8 +191,8 @@ spec:
       persistentVolumeClaim: {claimName: {{ include "penstock.analytics.claim" . | toJson }}}
 {{- end }}
 
-{{/* A Job has one name and one uid for all its attempts, so the second goes on with the run of the first. The name alone comes back, when
-a Job is gone: another one of that name would find its run done. An application of the Spark operator is told by its name, with a time. */}}
+{{/* All attempts of a Job share its name and uid, so the second attempt continues the run of the first. The name alone is not enough: a
+new Job may reuse it after the old one is deleted, and would find its run finished. The name of a SparkApplication contains a time and is unique. */}}
 {{- define "penstock.analytics.env" -}}
 {{- if eq .Values.analytics.mode "cronjob" }}
 - name: RUN_UID
@@ -211,7 +211,7 @@ a Job is gone: another one of that name would find its run done. An application 
 {{- end }}
 {{- end }}
 
-{{/* What driver and executors mount alike: the output has one path for both. */}}
+{{/* Volumes of driver and executors: the output has the same path in both. */}}
 {{- define "penstock.analytics.mounts" -}}
 {{- $own := .Values.analytics -}}
 {{- if not $own.output.url }}
@@ -235,7 +235,7 @@ a Job is gone: another one of that name would find its run done. An application 
 {{- end }}
 {{- end }}
 
-{{/* Pods of executors: Spark fills in the rest. They get the store's URL from the driver. */}}
+{{/* The template of executor pods, which Spark completes. They get the store's URL from the driver. */}}
 {{- define "penstock.analytics.executor" -}}
 {{- $own := .Values.analytics -}}
 apiVersion: v1
@@ -269,7 +269,7 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       volumeMounts:
-        # by this name Spark knows where it may write
+        # Spark uses volumes of this name for its local files
         - {name: spark-local-dir-tmp, mountPath: /tmp}
         {{- include "penstock.analytics.mounts" . | nindent 8 }}
   volumes:
@@ -278,27 +278,27 @@ spec:
     {{- include "penstock.analytics.volumes" . | nindent 4 }}
 {{- end }}
 
-{{/* Contradictions that the schema cannot see. */}}
+{{/* Contradictions that the schema cannot detect. */}}
 {{- define "penstock.analytics.check" -}}
 {{- $own := .Values.analytics -}}
 {{- $output := $own.output -}}
 {{- if and $output.url $output.existingClaim -}}
-{{- fail "analytics.output: url and existingClaim are two places: leave one out" -}}
+{{- fail "analytics.output: url and existingClaim exclude each other: remove one of them" -}}
 {{- end -}}
 {{- if and (eq (include "penstock.analytics.hasPods" .) "true") (not $output.url) (not $output.existingClaim) (not (has "ReadWriteMany" $output.accessModes)) -}}
-{{- fail "analytics.executors: pods on several nodes write to one output: say analytics.output.url, an existingClaim that is ReadWriteMany, or accessModes=[ReadWriteMany] with a storageClass that has it" -}}
+{{- fail "analytics.executors: pods on several nodes write to one output: set analytics.output.url, an existingClaim with ReadWriteMany, or accessModes=[ReadWriteMany] with a storageClass that supports it" -}}
 {{- end -}}
 {{- with ($own.resources.limits | default dict).memory -}}
 {{- $limit := include "penstock.text" . -}}
 {{- $heap := include "penstock.analytics.driverMemory" $ -}}
 {{- $bytes := include "penstock.bytes" (printf "%sb" (lower $heap | trimSuffix "b")) | float64 -}}
 {{- if ge $bytes (include "penstock.bytes" $limit | float64) -}}
-{{- fail (printf "analytics.driverMemory: %s is not less than analytics.resources.limits.memory, %s, of which Python and the rest of Java need a part" $heap $limit) -}}
+{{- fail (printf "analytics.driverMemory: %s is not less than analytics.resources.limits.memory, %s, which Python and the rest of Java also need" $heap $limit) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{/* What the Spark operator is to make of driver and executors alike: (list $ component). Its webhook puts most of it into pods. */}}
+{{/* Fields of driver and executors for the Spark operator, whose webhook adds most of them to pods: (list $ component). */}}
 {{- define "penstock.analytics.sparkPod" -}}
 {{- $root := index . 0 -}}
 {{- $own := $root.Values.analytics -}}

@@ -1,6 +1,6 @@
-{{/* Contradictions that the schema cannot see: each is refused in words that say what to do. Of edges: _edge-checks.tpl. */}}
+{{/* Contradictions that the schema cannot detect, each refused with advice. For edges see _edge-checks.tpl. */}}
 
-{{/* Of the whole release: $. */}}
+{{/* Checks of the whole release: $. */}}
 {{- define "penstock.check" -}}
 {{- include "penstock.checkNames" . -}}
 {{- $outside := .Values.externalRedis -}}
@@ -8,14 +8,14 @@
 {{- include "penstock.checkRedis" . -}}
 {{- range list "url" "adminUrl" "existingSecret" -}}
 {{- if get $outside . -}}
-{{- fail (printf "externalRedis.%s: the chart's own Redis would be used: set redis.enabled=false, or leave it out" .) -}}
+{{- fail (printf "externalRedis.%s: the chart's own Redis is enabled: set redis.enabled=false, or remove this value" .) -}}
 {{- end -}}
 {{- end -}}
 {{- if $outside.tls.existingSecret -}}
-{{- fail "externalRedis.tls.existingSecret: the chart's own Redis would be used, which has no TLS: set redis.enabled=false, or leave it out" -}}
+{{- fail "externalRedis.tls.existingSecret: the chart's own Redis is enabled and has no TLS: set redis.enabled=false, or remove this value" -}}
 {{- end -}}
 {{- else if and $outside.url $outside.existingSecret -}}
-{{- fail "externalRedis.url: the Secret of externalRedis.existingSecret says it: leave one of the two out" -}}
+{{- fail "externalRedis.url: externalRedis.existingSecret already has the URL: remove one of the two" -}}
 {{- else if not (or $outside.url $outside.existingSecret) -}}
 {{- fail "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret" -}}
 {{- end -}}
@@ -23,18 +23,18 @@
 {{- include "penstock.tracing.check" . -}}
 {{- with .Values.operator -}}
 {{- if and .watch.allNamespaces .watch.namespaces -}}
-{{- fail "operator.watch: allNamespaces has all of them, and namespaces some: leave one of the two out" -}}
+{{- fail "operator.watch: allNamespaces and namespaces exclude each other: remove one of the two" -}}
 {{- end -}}
 {{- if and .discover.namespaces .watch.allNamespaces -}}
-{{- fail "operator.discover.namespaces: operator.watch.allNamespaces finds the edges of every namespace: leave one of the two out" -}}
+{{- fail "operator.discover.namespaces: operator.watch.allNamespaces already covers every namespace: remove one of the two" -}}
 {{- end -}}
 {{- if and .enabled (not .serviceAccount.create) (not .serviceAccount.name) -}}
-{{- fail "operator.serviceAccount: without create it needs name: `default` would have its rights in every pod that says nothing" -}}
+{{- fail "operator.serviceAccount: name is required if create is false: `default` would give its rights to other pods" -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{/* Alerts that there are not would go on unseen. */}}
+{{/* An unknown name would disable no alert. */}}
 {{- define "penstock.checkRules" -}}
 {{- $known := list -}}
 {{- range $path, $_ := .Files.Glob "files/rules/*.yaml" -}}
@@ -44,23 +44,23 @@
 {{- end -}}
 {{- range .Values.monitoring.prometheusRule.disabled -}}
 {{- if not (has . $known) -}}
-{{- fail (printf "monitoring.prometheusRule.disabled: there is no alert %q, there are: %s" . ($known | uniq | sortAlpha | join ", ")) -}}
+{{- fail (printf "monitoring.prometheusRule.disabled: there is no alert %q; alerts are: %s" . ($known | uniq | sortAlpha | join ", ")) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.monitoring.prometheusRule.deadLettersExceptQueues (not .Values.monitoring.queues.enabled) -}}
-{{- fail "monitoring.prometheusRule.deadLettersExceptQueues: metrics have no names of queues: set monitoring.queues.enabled" -}}
+{{- fail "monitoring.prometheusRule.deadLettersExceptQueues: metrics have no queue names: set monitoring.queues.enabled" -}}
 {{- end -}}
 {{- end }}
 
-{{/* Names, labels and variables: the API server would refuse some objects when others are made already. */}}
+{{/* Names, labels and variables: the API server would refuse some objects after others were created. */}}
 {{- define "penstock.checkNames" -}}
 {{- $name := include "penstock.fullname" . -}}
-{{- $first := ternary "[a-z0-9]" "[a-z]" (semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version) -}}{{/* Services' names may begin with a digit there */}}
+{{- $first := ternary "[a-z0-9]" "[a-z]" (semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version) -}}{{/* there, names of Services may begin with a digit */}}
 {{- if not (regexMatch (printf "^%s([a-z0-9-]*[a-z0-9])?$" $first) $name) -}}
-{{- fail (printf "the name %s is none that a Service can have: say a fullnameOverride of small letters, digits and dashes that begins with a letter" $name) -}}
+{{- fail (printf "the name %s is not valid for a Service: set fullnameOverride to lower-case letters, digits and dashes, beginning with a letter" $name) -}}
 {{- end -}}
 {{- if not (regexMatch "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$" (include "penstock.name" .)) -}}
-{{- fail (printf "nameOverride: %s is no label's value: say small letters, digits and dashes" .Values.nameOverride) -}}
+{{- fail (printf "nameOverride: %s is not a valid label value: use lower-case letters, digits and dashes" .Values.nameOverride) -}}
 {{- end -}}
 {{- include "penstock.checkLabels" (list "commonLabels" .Values.commonLabels) -}}
 {{- range $part := list "operator" "redis" "console" "analytics" "helmTest" -}}
@@ -74,71 +74,71 @@
 {{- if and .Values.redis.enabled .Release.IsUpgrade }}{{ include "penstock.checkStore" . }}{{ end -}}
 {{- end }}
 
-{{/* Labels by which the chart finds its own pods: (list path labels). */}}
+{{/* Labels reserved for the chart's selectors: (list path labels). */}}
 {{- define "penstock.checkLabels" -}}
 {{- range $label, $_ := index . 1 | default dict -}}
 {{- if has $label (list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" "penstock.dev/edge") -}}
-{{- fail (printf "%s: the label %s is the chart's own: leave it out" (index $ 0) $label) -}}
+{{- fail (printf "%s: the label %s is reserved for the chart: remove it" (index $ 0) $label) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{/* Each variable once: (list path yaml). */}}
+{{/* Duplicate variables: (list path yaml). */}}
 {{- define "penstock.checkEnv" -}}
 {{- $seen := list -}}
 {{- range index . 1 | fromYamlArray -}}
 {{- if has .name $seen -}}
-{{- fail (printf "%s: the variable %s is there twice, by the chart or by another value: leave it out" (index $ 0) .name) -}}
+{{- fail (printf "%s: the variable %s is set twice, by the chart or by another value: remove it" (index $ 0) .name) -}}
 {{- end -}}
 {{- $seen = append $seen .name -}}
 {{- end -}}
 {{- end }}
 
-{{/* Another name would be another StatefulSet, with a volume of its own: an empty store, and nobody would be told. */}}
+{{/* Another name creates another StatefulSet with a new volume, thus an empty store, silently. */}}
 {{- define "penstock.checkStore" -}}
 {{- $name := printf "%s-redis" (include "penstock.fullname" .) -}}
 {{- range dig "items" list (lookup "apps/v1" "StatefulSet" .Release.Namespace "" | default dict) -}}
 {{- $labels := .metadata.labels | default dict -}}
 {{- $isStore := and (eq (get $labels "app.kubernetes.io/component") "redis") (eq (get $labels "app.kubernetes.io/part-of") "penstock") -}}
 {{- if and $isStore (include "penstock.isOwn" (list $ $labels)) (ne .metadata.name $name) -}}
-{{- fail (printf "the release's store is %s, and under the new name %s would be an empty one: leave fullnameOverride and nameOverride as they were, or say fullnameOverride=%s" .metadata.name $name (trimSuffix "-redis" .metadata.name)) -}}
+{{- fail (printf "the release's store is %s, and the new name %s would create an empty store: keep fullnameOverride and nameOverride, or set fullnameOverride=%s" .metadata.name $name (trimSuffix "-redis" .metadata.name)) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{/* Settings of the chart's own Redis, in any case of letters. */}}
+{{/* Settings of the chart's own Redis; names are case-insensitive. */}}
 {{- define "penstock.checkRedis" -}}
 {{- range list "adminPassword" "edgePassword" -}}
 {{- if and $.Values.redis.auth.existingSecret (get $.Values.redis.auth .) -}}
-{{- fail (printf "redis.auth.%s: the Secret of redis.auth.existingSecret says it: leave one of the two out" .) -}}
+{{- fail (printf "redis.auth.%s: redis.auth.existingSecret already has it: remove one of the two" .) -}}
 {{- end -}}
 {{- end -}}
 {{- $seen := dict -}}
 {{- range $said, $_ := .Values.redis.config -}}
 {{- $setting := lower $said -}}
 {{- if hasKey $seen $setting -}}
-{{- fail (printf "redis.config.%s: it is there as %s, too: leave one of the two out" $said (get $seen $setting)) -}}
+{{- fail (printf "redis.config.%s: it is also set as %s: remove one of the two" $said (get $seen $setting)) -}}
 {{- end -}}
 {{- $_ := set $seen $setting $said -}}
 {{- if has $setting (list "aclfile" "user" "requirepass" "port" "dir") -}}
-{{- fail (printf "redis.config.%s: the chart says that itself; passwords stand in redis.auth" $said) -}}
+{{- fail (printf "redis.config.%s: the chart sets it; passwords belong in redis.auth" $said) -}}
 {{- end -}}
-{{- if eq $setting "maxmemory" }}{{ fail (printf "redis.config.%s: say redis.maxmemory" $said) }}{{ end -}}
+{{- if eq $setting "maxmemory" }}{{ fail (printf "redis.config.%s: set redis.maxmemory instead" $said) }}{{ end -}}
 {{- if has $setting (list "appendonly" "appendfsync" "no-appendfsync-on-rewrite" "maxmemory-policy" "replicaof" "slaveof") -}}
-{{- fail (printf "redis.config.%s: otherwise than the chart has it, the store would lose what it acknowledged: leave it out" $said) -}}
+{{- fail (printf "redis.config.%s: the store would lose acknowledged messages with another value than the chart's: remove it" $said) -}}
 {{- end -}}
 {{- end -}}
 {{- with .Values.redis.resources.limits -}}
 {{- if .memory -}}
 {{- $limit := include "penstock.bytes" (include "penstock.text" .memory) | float64 -}}
 {{- if ge (include "penstock.bytes" $.Values.redis.maxmemory | float64) $limit -}}
-{{- fail (printf "redis.maxmemory: %s is not less than redis.resources.limits.memory, %s: the server would be killed before it is full" $.Values.redis.maxmemory (include "penstock.text" .memory)) -}}
+{{- fail (printf "redis.maxmemory: %s is not less than redis.resources.limits.memory, %s: the server would be killed before it refuses messages" $.Values.redis.maxmemory (include "penstock.text" .memory)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{/* Bytes of a size as Redis or Kubernetes writes it. */}}
+{{/* The bytes of a size in the notation of Redis or Kubernetes. */}}
 {{- define "penstock.bytes" -}}
 {{- $kb := 1024.0 -}}{{- $mb := mulf $kb $kb -}}{{- $gb := mulf $mb $kb -}}{{- $tb := mulf $gb $kb -}}
 {{- $units := dict "" 1.0 "m" 1e6 "M" 1e6 "k" 1e3 "K" 1e3 "g" 1e9 "G" 1e9 "T" 1e12 "kb" $kb "Ki" $kb "mb" $mb "Mi" $mb "gb" $gb "Gi" $gb "Ti" $tb -}}

@@ -1,4 +1,4 @@
-{{/* What NOTES tell of the console: where it is, and how one comes in. */}}
+{{/* NOTES of the console: its address and tokens. */}}
 {{- define "penstock.console.notes" -}}
 {{- $own := .Values.console -}}
 {{- $name := include "penstock.console.name" . -}}

@@ -1,4 +1,4 @@
-{{/* What the console consists of: who may come, its settings, and what cannot be. */}}
+{{/* Parts of the console: access, settings, checks. */}}
 
 {{- define "penstock.console.name" -}}
 {{ include "penstock.fullname" . }}-console
@@ -12,25 +12,25 @@
 {{ .Values.console.bindAddress | default .Values.edgeDefaults.bindAddress }}
 {{- end }}
 
-{{/* Whether it listens for its own pod alone. Empty: it does not. */}}
+{{/* Whether it binds a loopback address; empty if not. */}}
 {{- define "penstock.console.isLoopback" -}}
 {{- if regexMatch "^(127[.].*|::1)$" (include "penstock.console.address" .) }}true{{ end -}}
 {{- end }}
 
-{{/* The port of the pod that its Service leads to; empty if it leads nowhere. */}}
+{{/* The target port of its Service; empty if there is none. */}}
 {{- define "penstock.console.target" -}}
 {{- if ne .Values.console.service.targetPort nil }}{{ .Values.console.service.targetPort | toJson }}
 {{- else if not (include "penstock.console.isLoopback" .) }}{{ .Values.console.port | toJson }}{{ end -}}
 {{- end }}
 
-{{/* Keys of the Secret that tokens are in, each once. JSON. */}}
+{{/* The keys of tokens in the Secret, without duplicates, as JSON. */}}
 {{- define "penstock.console.keys" -}}
 {{- $keys := list -}}
 {{- range .Values.console.auth.tokens }}{{ with .key }}{{ $keys = append $keys . }}{{ end }}{{ end -}}
 {{- $keys | uniq | toJson -}}
 {{- end }}
 
-{{/* The token under a key of the chart's own Secret: what it was, else a new one. Once in a rendering, as a second would be another. */}}
+{{/* The token under a key of the chart's own Secret: the existing one or a new one. Call it once per rendering, since a second call would generate another. */}}
 {{- define "penstock.console.tokens" -}}
 {{- $kept := lookup "v1" "Secret" .Release.Namespace (include "penstock.console.secret" .) | default dict -}}
 {{- range include "penstock.console.keys" . | fromJsonArray }}
@@ -38,7 +38,7 @@
 {{- end }}
 {{- end }}
 
-{{/* `console` of penstock.yaml. JSON. */}}
+{{/* The section `console` of penstock.yaml, as JSON. */}}
 {{- define "penstock.console.settings" -}}
 {{- $own := .Values.console -}}
 {{- $settings := deepCopy $own.settings -}}
@@ -60,7 +60,7 @@
 {{- toJson $settings -}}
 {{- end }}
 
-{{/* penstock.yaml. */}}
+{{/* The file penstock.yaml. */}}
 {{- define "penstock.console.file" -}}
 log: {{ toJson .Values.log }}
 health: {host: {{ .Values.edgeDefaults.bindAddress | quote }}, port: {{ .Values.console.healthPort | toJson }}}
@@ -85,7 +85,7 @@ console: {{ include "penstock.console.settings" . }}
 {{- end }}
 {{- end }}
 
-{{/* Key of a token with which `helm test` may ask, that of somebody who only looks if there is one; empty: it does not ask. */}}
+{{/* The key of a token for `helm test`, preferably of the role `view`; empty if the console is not tested. */}}
 {{- define "penstock.console.testKey" -}}
 {{- $own := .Values.console -}}
 {{- $isReached := and (not (include "penstock.console.isLoopback" .)) (eq $own.service.targetPort nil) -}}
@@ -98,7 +98,7 @@ console: {{ include "penstock.console.settings" . }}
 {{- end -}}
 {{- end }}
 
-{{/* The container of `helm test` that asks, if it may; with the console's own image, which is there. */}}
+{{/* The container of `helm test` that queries the console, with the console's own image, which can be pulled. */}}
 {{- define "penstock.console.test" -}}
 {{- $own := .Values.console -}}
 {{- with include "penstock.console.testKey" . }}
@@ -127,54 +127,54 @@ console: {{ include "penstock.console.settings" . }}
 {{- end -}}
 {{- end }}
 
-{{/* Contradictions that the schema cannot see. */}}
+{{/* Contradictions that the schema cannot detect. */}}
 {{- define "penstock.console.check" -}}
 {{- $own := .Values.console -}}
 {{- include "penstock.console.checkAuth" . -}}
 {{- include "penstock.edge.checkBudget" (dict "where" "console" "edge" (merge (dict "autoscaling" (dict "type" "none")) $own)) -}}
 {{- range $setting, $value := dict "host" "bindAddress" "port" "port" "tls" "tls" "tokens" "auth.tokens" "proxy" "auth.proxy" "enabled" "enabled" -}}
 {{- if hasKey $own.settings $setting -}}
-{{- fail (printf "console.settings.%s: say console.%s" $setting $value) -}}
+{{- fail (printf "console.settings.%s: set console.%s instead" $setting $value) -}}
 {{- end -}}
 {{- end -}}
 {{- if and $own.tls.clientCA (not $own.tls.secretName) -}}
-{{- fail "console.tls: clientCA needs secretName, a Secret with ca.crt" -}}
+{{- fail "console.tls: clientCA requires secretName, a Secret with ca.crt" -}}
 {{- end -}}
 {{- if eq (int $own.port) (int $own.healthPort) -}}
-{{- fail (printf "console.healthPort: %d is that of console.port, too: give each its own" (int $own.port)) -}}
+{{- fail (printf "console.healthPort: %d is also console.port: choose different ports" (int $own.port)) -}}
 {{- end -}}
 {{- if and (eq $own.service.type "ClusterIP") (eq (int $own.service.port) (int $own.healthPort)) -}}
-{{- fail (printf "console.service.port: %d of the Service is that of console.healthPort, too: give each its own" (int $own.healthPort)) -}}
+{{- fail (printf "console.service.port: %d is also console.healthPort: choose different ports" (int $own.healthPort)) -}}
 {{- end -}}
 {{- if and $own.service.nodePort (eq $own.service.type "ClusterIP") -}}
-{{- fail "console.service.nodePort: a Service of type ClusterIP has none: set console.service.type" -}}
+{{- fail "console.service.nodePort: a Service of type ClusterIP has no node port: set console.service.type" -}}
 {{- end -}}
 {{- if and $own.ingress.enabled (not $own.ingress.hosts) -}}
-{{- fail "console.ingress: say hosts, the names by which browsers come" -}}
+{{- fail "console.ingress: hosts is required: set the host names for browsers" -}}
 {{- end -}}
 {{- if and (not (include "penstock.console.target" .)) (or $own.ingress.enabled (ne $own.service.type "ClusterIP")) -}}
-{{- fail (printf "console.bindAddress: nobody else reaches %s of a pod: say another one, or console.service.targetPort, that of a proxy in extraContainers; or leave out ingress and service.type" (include "penstock.console.address" .)) -}}
+{{- fail (printf "console.bindAddress: %s is only reachable from within the pod: set another address, or console.service.targetPort to the port of a proxy in extraContainers; or remove ingress and service.type" (include "penstock.console.address" .)) -}}
 {{- end -}}
 {{- end }}
 
-{{/* The console's own token would be lost with its pod. */}}
+{{/* A token generated by the console would be lost with its pod. */}}
 {{- define "penstock.console.checkAuth" -}}
 {{- $auth := .Values.console.auth -}}
 {{- if not (or $auth.tokens $auth.proxy.networks) -}}
-{{- fail "console.auth: nobody may come without tokens and without a proxy: leave tokens as they are, an admin's that the chart makes, or say yours; or say proxy.networks" -}}
+{{- fail "console.auth: no user could sign in without tokens and without a proxy: keep the default token, set your own tokens, or set proxy.networks" -}}
 {{- end -}}
 {{- range $auth.tokens -}}
 {{- if eq (empty .key) (empty .sha256) -}}
-{{- fail (printf "console.auth.tokens: %s needs key, under which the token stands in the Secret, or sha256, its digest: one of the two" .name) -}}
+{{- fail (printf "console.auth.tokens: %s needs either key, the token's key in the Secret, or sha256, its digest" .name) -}}
 {{- end -}}
 {{- end -}}
 {{- if and $auth.existingSecret (eq (include "penstock.console.keys" .) "[]") -}}
-{{- fail "console.auth.existingSecret: no token has a key in it: say console.auth.tokens, or leave it out" -}}
+{{- fail "console.auth.existingSecret: no token has a key in it: set keys in console.auth.tokens, or remove this value" -}}
 {{- end -}}
 {{- if and $auth.proxy.networks (not $auth.proxy.roles) -}}
-{{- fail "console.auth.proxy.roles: nobody whom the proxy names may come in: say what a group may do, as {staff: view, sre: admin}" -}}
+{{- fail "console.auth.proxy.roles: users of the proxy have no role: map groups to roles, as in {staff: view, sre: admin}" -}}
 {{- end -}}
 {{- if and $auth.proxy.roles (not $auth.proxy.networks) -}}
-{{- fail "console.auth.proxy.networks: nobody's headers count without it: say where the proxy is, as [10.0.7.0/24]" -}}
+{{- fail "console.auth.proxy.networks: it is required for headers to be trusted: set the proxy's networks, such as [10.0.7.0/24]" -}}
 {{- end -}}
 {{- end }}

@@ -1,7 +1,7 @@
-{{/* How an edge is reached: Services, and the NetworkPolicy. */}}
+{{/* Services and the NetworkPolicy of an edge. */}}
 
-{{/* Whether its Service has this port: (list edge port). One that leads in from outside has none of peers', which are
-trusted, unless the port says so. */}}
+{{/* Whether the edge's Service has this port: (list edge port). A Service that is reachable from outside omits ports for peers,
+which are trusted, unless the port sets `expose`. */}}
 {{- define "penstock.edge.isExposed" -}}
 {{- $edge := index . 0 -}}{{- $its := index . 1 -}}
 {{- $isInside := eq (dig "service" "type" "ClusterIP" $edge) "ClusterIP" -}}
@@ -25,7 +25,7 @@ trusted, unless the port says so. */}}
 {{- end }}
 {{- end }}
 
-{{/* Its labels are copied to EndpointSlices, by which operators find it. */}}
+{{/* Its labels are copied to EndpointSlices, where operators discover it. */}}
 {{- define "penstock.edge.service" -}}
 {{- $labels := dict "penstock.dev/store" (include "penstock.store" .root) -}}
 {{- if .edge.service.discover }}{{ $_ := set $labels "penstock.dev/discover" "true" }}{{ end -}}
@@ -54,7 +54,7 @@ spec:
     {{- end }}
 {{- end }}
 
-{{/* Where its Service leads in from outside: by this one others in the cluster find the ports that it has not. */}}
+{{/* If its Service is external: this one has the remaining ports for clients in the cluster. */}}
 {{- define "penstock.edge.inside" -}}
 {{- $inner := dict -}}
 {{- range $port, $its := include "penstock.edge.plainPorts" . | fromJson -}}
@@ -75,7 +75,7 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* For a ServiceMonitor, where the Service is one that others reach, too: it has no port of metrics then. */}}
+{{/* For a ServiceMonitor, if the Service is external and therefore has no metrics port. */}}
 {{- define "penstock.edge.health" -}}
 {{- if and .root.Values.monitoring.serviceMonitor.enabled (ne .edge.service.type "ClusterIP") -}}
 apiVersion: v1
@@ -89,7 +89,7 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* Pods are in it as soon as they have an address: peers look for each other before anybody is ready. */}}
+{{/* It includes pods that are not ready: peers find each other before that. */}}
 {{- define "penstock.edge.peers" -}}
 {{- if .edge.peersService -}}
 apiVersion: v1
@@ -105,7 +105,7 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* A headless Service has no ports but the pods' own. */}}
+{{/* A headless Service only has the ports of its pods. */}}
 {{- define "penstock.edge.plainPorts" -}}
 {{- $ports := deepCopy .edge.ports -}}
 {{- range $port := $ports -}}
@@ -114,7 +114,7 @@ spec:
 {{- toJson $ports -}}
 {{- end }}
 
-{{/* The ports of one audience, as a NetworkPolicy has them: (list edge audience). */}}
+{{/* The ports of one audience for a NetworkPolicy: (list edge audience). */}}
 {{- define "penstock.edge.openPorts" -}}
 {{- range (index . 0).ports }}
 {{- if and (ne (toString .enabled) "false") (eq (.audience | default "clients") (index $ 1)) }}

@@ -1,8 +1,8 @@
-{{/* How many pods of an edge there are, and how many may be away. */}}
+{{/* The number of pods of an edge, and its disruption budget. */}}
 
-{{/* Nothing where a scaler says it. But helm may still own the number, of a release before that had no scaler: left out, the API
-server would make it 1. So it stays as it is until the scaler has changed it, and so owns it. Without server-side apply (Helm 3, `--server-side=false`)
-helm writes what its last manifest did not have as "none", whoever owns it: there the number is always said, as it is. */}}
+{{/* Empty if an autoscaler sets `replicas`. helm may still own the field from an earlier release without an autoscaler: if omitted, the
+API server would set it to 1. So it keeps its current value until the autoscaler has changed it and owns it. Without server-side apply (Helm 3, `--server-side=false`)
+helm removes fields that its last manifest did not have, whoever owns them: in that case the current value is always written. */}}
 {{- define "penstock.edge.replicas" -}}
 {{- if eq .edge.autoscaling.type "none" -}}
 {{- .edge.replicas | toJson -}}
@@ -68,7 +68,7 @@ spec:
   {{- end }}
 {{- end }}
 
-{{/* By what waits or is out, never by a stream's lag, which leaves out what is in flight. */}}
+{{/* Scales by ready and in-flight messages, not by a stream's lag, which excludes those in flight. */}}
 {{- define "penstock.edge.keda" -}}
 {{- $own := .edge.autoscaling -}}
 apiVersion: keda.sh/v1alpha1

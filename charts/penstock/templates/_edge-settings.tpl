@@ -1,6 +1,6 @@
-{{/* What is put together of an edge's values. All of them: (dict "root" $ "name" .. "fullname" .. "edge" .. "selector" ..). */}}
+{{/* Settings generated from an edge's values. All take (dict "root" $ "name" .. "fullname" .. "edge" .. "selector" ..). */}}
 
-{{/* Seconds from the beginning of a pod's end to its last connection gone. */}}
+{{/* Seconds from the start of a pod's termination until its last connection is closed. */}}
 {{- define "penstock.edge.graceNeeded" -}}
 {{- with .edge.drain -}}
 {{- ceil (addf .preStopSleepSeconds .graceSeconds .spreadSeconds .timeoutSeconds) | toJson -}}
@@ -15,7 +15,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* `edges.<edge>` of penstock.yaml: its settings, with listeners as the ports say. JSON. */}}
+{{/* The section `edges.<edge>` of penstock.yaml, with listeners from `ports`, as JSON. */}}
 {{- define "penstock.edge.settings" -}}
 {{- $settings := deepCopy .edge.settings -}}
 {{- $listeners := $settings.listeners | default dict -}}
@@ -40,7 +40,7 @@
 {{- $tls := include "penstock.edge.tlsFiles" $ | fromJson -}}
 {{- range $listener := .listeners | default (keys $listeners) -}}
 {{- with get $listeners $listener -}}
-{{- if kindIs "map" . -}}{{/* what else its settings say of TLS holds on: checkSettings */}}
+{{- if kindIs "map" . -}}{{/* its other TLS settings are kept, see checkSettings */}}
 {{- $_ := set . "tls" (merge (dict) $tls (.tls | default dict)) -}}
 {{- end -}}
 {{- end -}}
@@ -51,21 +51,21 @@
 {{- toJson $settings -}}
 {{- end }}
 
-{{/* `tls` of a listener, as far as the Secret says it. JSON. */}}
+{{/* The part of a listener's `tls` that comes from the Secret, as JSON. */}}
 {{- define "penstock.edge.tlsFiles" -}}
 {{- $tls := dict "certificate" "/etc/penstock/tls/tls.crt" "key" "/etc/penstock/tls/tls.key" -}}
 {{- if .edge.tls.clientCA -}}{{- $_ := set $tls "client_ca" "/etc/penstock/tls/ca.crt" -}}{{- end -}}
 {{- toJson $tls -}}
 {{- end }}
 
-{{/* Puts a value at 'a.b.c' of a map, which is changed: (list map path value). */}}
+{{/* Sets a value at 'a.b.c' of a map in place: (list map path value). */}}
 {{- define "penstock.put" -}}
 {{- $value := index . 2 -}}
 {{- range splitList "." (index . 1) | reverse -}}{{- $value = dict . $value -}}{{- end -}}
 {{- include "penstock.overlay" (list (index . 0) $value) -}}
 {{- end }}
 
-{{/* What is at 'a.b.c' of a map: (list map path). JSON, null if nothing is. */}}
+{{/* The value at 'a.b.c' of a map as JSON, or null: (list map path). */}}
 {{- define "penstock.at" -}}
 {{- $found := index . 0 -}}
 {{- range splitList "." (index . 1) -}}
@@ -74,7 +74,7 @@
 {{- toJson $found -}}
 {{- end }}
 
-{{/* penstock.yaml. JSON keeps numbers whole that YAML of templates would make floats of. */}}
+{{/* The file penstock.yaml. JSON preserves whole numbers, which YAML in templates would turn into floats. */}}
 {{- define "penstock.edge.file" -}}
 log: {{ toJson .root.Values.log }}
 health: {host: {{ .edge.bindAddress | quote }}, port: {{ .edge.healthPort | toJson }}}

@@ -34,8 +34,8 @@ spec:
       {{- include "penstock.edge.pod" . | nindent 6 }}
 {{- end }}
 
-{{/* On the node's network two pods of a node would want the same ports: the old one goes first. A StatefulSet takes of
-what is said for all edges only what it knows. */}}
+{{/* On the node's network two pods of a node would use the same ports: the old pod is deleted first. For a StatefulSet, only the
+supported fields of the strategy in `edgeDefaults` are used. */}}
 {{- define "penstock.edge.strategy" -}}
 {{- $said := .edge.strategy -}}
 {{- if and $said (eq .edge.workload "StatefulSet") }}
@@ -121,7 +121,7 @@ volumes:
 {{- toYaml $probe }}
 {{- end }}
 
-{{/* Those that others refer to come first. */}}
+{{/* Variables that others refer to come first. */}}
 {{- define "penstock.edge.env" -}}
 {{- range $variable, $field := dict "POD_NAME" "metadata.name" "POD_NAMESPACE" "metadata.namespace" "POD_IP" "status.podIP" "HOST_IP" "status.hostIP" }}
 - name: {{ $variable | toJson }}

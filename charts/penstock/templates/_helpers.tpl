@@ -1,5 +1,5 @@
-{{/* Values stand in templates by toJson: texts are quoted, and whole numbers stay whole, which YAML of templates makes floats
-of. Where a text is wanted of what may be a number, this one. */}}
+{{/* Templates write values with toJson: strings are quoted, and integers stay integers, which toYaml would write as floats.
+This helper converts a value that may be a number into a string. */}}
 {{- define "penstock.text" -}}
 {{- if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end -}}
 {{- end }}
@@ -8,7 +8,7 @@ of. Where a text is wanted of what may be a number, this one. */}}
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
 {{- end }}
 
-{{/* 40: the longest thing that is put behind it has 23 characters, and a name may have 63. */}}
+{{/* 40: the longest suffix has 23 characters, and a name may have 63. */}}
 {{- define "penstock.fullname" -}}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
@@ -19,7 +19,7 @@ of. Where a text is wanted of what may be a number, this one. */}}
 {{- end }}
 {{- end }}
 
-{{/* What never changes of a component's pods: (list $ component). */}}
+{{/* The selector labels of a component, which never change: (list $ component). */}}
 {{- define "penstock.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: {{ include "penstock.name" $root | toJson }}
@@ -27,7 +27,7 @@ app.kubernetes.io/instance: {{ $root.Release.Name | toJson }}
 app.kubernetes.io/component: {{ index . 1 | toJson }}
 {{- end }}
 
-{{/* (list $ component), and labels of the object's own as a third. */}}
+{{/* The labels of an object: (list $ component), and optionally its own labels. */}}
 {{- define "penstock.labels" -}}
 {{- $root := index . 0 -}}
 {{ include "penstock.podLabels" . }}
@@ -36,15 +36,15 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service | toJson }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | toJson }}
 {{- end }}
 
-{{/* Whether an object of these labels is this very chart's, whatever name it had: (list $ labels). One release may have the chart
-twice, by aliases of a chart around it; an alias is the chart's name then. Empty: it is not. */}}
+{{/* Whether an object with these labels belongs to this chart, whatever its name: (list $ labels). Empty means no. A parent chart may
+contain the chart twice in one release, with aliases; the alias is then the chart's name. */}}
 {{- define "penstock.isOwn" -}}
 {{- $root := index . 0 -}}{{- $labels := index . 1 | default dict -}}
 {{- $chart := printf "^%s-[0-9]+[.]" $root.Chart.Name -}}
 {{- if and (eq (get $labels "app.kubernetes.io/instance") $root.Release.Name) (regexMatch $chart (get $labels "helm.sh/chart")) }}true{{ end -}}
 {{- end }}
 
-{{/* Labels of pods: no version is among them, as a new one would restart all, Redis too. (list $ component), and labels of their own as a third. */}}
+{{/* The labels of pods, without the version, since a new one would restart all pods including Redis: (list $ component), and optionally own labels. */}}
 {{- define "penstock.podLabels" -}}
 {{- $root := index . 0 -}}
 {{ include "penstock.selector" . }}
@@ -56,7 +56,7 @@ app.kubernetes.io/part-of: penstock
 {{- end }}
 {{- end }}
 
-{{/* Annotations of a pod: those of the pod itself, of all objects and of all pods: (list $ own). */}}
+{{/* The annotations of a pod: its own, those of all objects and of all pods: (list $ own). */}}
 {{- define "penstock.podAnnotations" -}}
 {{- $root := index . 0 -}}
 {{- $ofAll := include "penstock.said" ($root.Values.podAnnotations | default dict) | fromYaml -}}
@@ -65,7 +65,7 @@ app.kubernetes.io/part-of: penstock
 {{- end }}
 {{- end }}
 
-{{/* The head of every object: (dict "root" $ "name" .. "component" .. "labels" .. "annotations" .. "clusterwide" bool "namespace" ..). */}}
+{{/* The metadata of every object: (dict "root" $ "name" .. "component" .. "labels" .. "annotations" .. "clusterwide" bool "namespace" ..). */}}
 {{- define "penstock.metadata" -}}
 metadata:
   name: {{ .name | toJson }}
@@ -80,7 +80,7 @@ metadata:
   {{- end }}
 {{- end }}
 
-{{/* (list $ image): global.imageRegistry is in place of its own. */}}
+{{/* The image reference; global.imageRegistry overrides its registry: (list $ image). */}}
 {{- define "penstock.image" -}}
 {{- $root := index . 0 -}}{{- $image := index . 1 -}}
 {{- $registry := $root.Values.global.imageRegistry | default $image.registry -}}
@@ -98,7 +98,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* Pod Security "restricted", and over it what the values say. Called with $, or with a map that has it as root. */}}
+{{/* The security context for Pod Security "restricted", merged with the values. Takes $, or a map that has it as root. */}}
 {{- define "penstock.podSecurity" -}}
 {{- $own := dict "runAsNonRoot" true "runAsUser" 10001 "runAsGroup" 10001 "fsGroup" 10001 "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault") -}}
 {{- include "penstock.overlay" (list $own (.root | default .).Values.podSecurityContext) -}}
@@ -113,7 +113,7 @@ securityContext:
   {{- include "penstock.said" $own | nindent 2 }}
 {{- end }}
 
-{{/* Where pods of a component go: what stands under these names of its values. */}}
+{{/* Scheduling of a component's pods, from these values. */}}
 {{- define "penstock.placement" -}}
 {{- with .nodeSelector }}
 nodeSelector:
@@ -132,7 +132,7 @@ priorityClassName: {{ . | toJson }}
 {{- end }}
 {{- end }}
 
-{{/* How pods of a selector are spread: (list constraints selector). */}}
+{{/* Topology spread of the pods of a selector: (list constraints selector). */}}
 {{- define "penstock.spread" -}}
 {{- $selector := index . 1 -}}
 {{- with index . 0 }}
@@ -148,8 +148,8 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{/* Lays one map over another, which is changed, at every depth: (list onto over). Sprig's own takes false for nothing. What is
-null is taken away, as Helm itself does it only where the chart has a default in that very place; below `settings` it is a value. */}}
+{{/* Merges the second map into the first, recursively: (list onto over); the first is changed. Sprig's merge treats false as empty. A
+null removes the key; Helm itself does this only if the chart has a default for that key. Below `settings`, null is a value. */}}
 {{- define "penstock.overlay" -}}
 {{- $onto := index . 0 -}}{{- $kept := gt (len .) 2 -}}
 {{- range $key, $value := index . 1 -}}
@@ -164,8 +164,8 @@ null is taken away, as Helm itself does it only where the chart has a default in
 {{- end -}}
 {{- end }}
 
-{{/* A map without what is null or "", at every depth. A chart around this one has no other way to take a default out: Helm drops
-nulls of its values.yaml. */}}
+{{/* A map without keys whose value is null or "", recursively. A parent chart has no other way to remove a default: Helm drops
+nulls from its values.yaml. */}}
 {{- define "penstock.said" -}}
 {{- $said := deepCopy . -}}
 {{- include "penstock.takeOut" $said -}}

@@ -1,13 +1,13 @@
-{{/* What the operator and the hook before an uninstall have in common. */}}
+{{/* Common parts of the operator and the hook before an uninstall. */}}
 
-{{/* Names of what belongs to no namespace: two releases of one name may be in two of them, and namespaces have no dots.
-(list $ suffix) */}}
+{{/* Names of cluster-scoped objects: (list $ suffix). Two namespaces may have releases of the same name; the name of a namespace
+contains no dots. */}}
 {{- define "penstock.clustername" -}}
 {{- $root := index . 0 -}}
 {{- printf "%s.%s-%s" $root.Release.Namespace (include "penstock.fullname" $root) (index . 1) }}
 {{- end }}
 
-{{/* Namespaces that are seen to, words, or `*`: (list $ "operator") or (list $ "uninstall"), which also sees to former ones. */}}
+{{/* The watched namespaces, or `*`: (list $ "operator"), or (list $ "uninstall"), which includes earlier ones. */}}
 {{- define "penstock.operator.namespaces" -}}
 {{- $root := index . 0 -}}{{- $own := $root.Values.operator -}}
 {{- $former := ternary $own.uninstallHook.namespaces list (eq (index . 1) "uninstall") -}}
@@ -16,7 +16,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Rules in each of these namespaces, and their binding: (dict "root" $ "name" .. "account" .. "rules" yaml). */}}
+{{/* A Role with its binding in each of these namespaces: (dict "root" $ "name" .. "account" .. "rules" yaml). */}}
 {{- define "penstock.operator.grant" -}}
 {{- $ := . -}}
 {{- $everywhere := .root.Values.operator.watch.allNamespaces -}}
@@ -56,7 +56,7 @@ subjects:
 - {name: PENSTOCK_OPERATOR_LOG_FORMAT, value: {{ $root.Values.log.format | toJson }}}
 {{- end }}
 
-{{/* All variables of the operator. */}}
+{{/* The environment of the operator. */}}
 {{- define "penstock.operator.podEnv" -}}
 {{- $own := .Values.operator -}}
 {{ include "penstock.operator.env" (list . "operator") }}

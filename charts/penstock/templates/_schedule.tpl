@@ -1,5 +1,5 @@
-{{/* How long it is at most between two runs of a schedule, in seconds; minutes of an hour are not looked at. Of one that leaves out
-days it is a day: longer than any is that has none of them left out. `.Values.analytics.schedule`, as the schema lets it in. */}}
+{{/* The longest time between two runs of a schedule, in seconds; minutes are ignored. A schedule that skips days counts as one day:
+this exceeds the value of every schedule that runs daily. The argument is `.Values.analytics.schedule`, already validated by the schema. */}}
 {{- define "penstock.schedule.pause" -}}
 {{- $named := dict "@hourly" 3600 "@daily" 86400 "@midnight" 86400 "@weekly" 604800 "@monthly" 2678400 "@yearly" 31622400 "@annually" 31622400 -}}
 {{- $fields := splitList " " (regexReplaceAll "[ \\t]+" . " ") -}}

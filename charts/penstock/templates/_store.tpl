@@ -1,6 +1,6 @@
-{{/* How processes reach the store: a store of our own, whose passwords the chart keeps, or one outside, by URL. */}}
+{{/* Access to the store: the chart's own, whose passwords the chart keeps, or an external one by URL. */}}
 
-{{/* What the release's store is called, in the cluster: labels have 63 characters at most, so longer names become a hash. */}}
+{{/* The name of the release's store in the cluster: labels have at most 63 characters, so longer names become a hash. */}}
 {{- define "penstock.store" -}}
 {{- $name := printf "%s.%s" .Release.Namespace (include "penstock.fullname" .) -}}
 {{- ternary $name (sha256sum $name | trunc 63) (le (len $name) 63) -}}
@@ -14,7 +14,7 @@
 {{- .Values.externalRedis.existingSecret | default (printf "%s-store" (include "penstock.fullname" .)) }}
 {{- end }}
 
-{{/* A password of the Secret: what the values say, else what it was, else a new one; the same all over a rendering. */}}
+{{/* A password of the Secret: from the values, else the existing one, else a new one; the same throughout a rendering. */}}
 {{- define "penstock.password" -}}
 {{- $root := index . 0 -}}{{- $key := index . 1 -}}
 {{- $made := get $root.Values.redis.auth "made" | default dict -}}
@@ -27,7 +27,7 @@
 {{- get $made $key }}
 {{- end }}
 
-{{/* Variables by which a process reaches the store: (list $ "edge" or "admin"). */}}
+{{/* The environment for access to the store: (list $ "edge" or "admin"). */}}
 {{- define "penstock.storeEnv" -}}
 {{- $root := index . 0 -}}{{- $who := index . 1 -}}
 {{- if $root.Values.redis.enabled }}
@@ -47,7 +47,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Pods begin anew when what is in the chart's own Secret changes. */}}
+{{/* A checksum that restarts pods when the chart's own Secret changes. */}}
 {{- define "penstock.storeChecksum" -}}
 {{- if .Values.redis.enabled -}}
 {{- include "penstock.redisPasswords" . | sha256sum }}
@@ -80,7 +80,7 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
 {{- end }}
 {{- end }}
 
-{{/* TCP ports of a store outside: those that are said, and those of the URLs that are said here. JSON. */}}
+{{/* The TCP ports of an external store: configured ones, and those of URLs in the values, as JSON. */}}
 {{- define "penstock.storePorts" -}}
 {{- $ports := list -}}
 {{- range .Values.networkPolicy.storePorts }}{{ $ports = append $ports (int .) }}{{ end -}}
@@ -91,7 +91,7 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
 {{- $ports | uniq | toJson -}}
 {{- end }}
 
-{{/* Rule of NetworkPolicies by which a pod reaches name servers: all do, as the API server is known by a name, too. */}}
+{{/* The policy rule for name servers, which all pods need. */}}
 {{- define "penstock.dnsEgress" -}}
 - ports:
     {{- range .Values.networkPolicy.dnsPorts }}
@@ -104,7 +104,7 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
   {{- end }}
 {{- end }}
 
-{{/* The rule of NetworkPolicies by which a pod reaches the API server. */}}
+{{/* The policy rule for the API server. */}}
 {{- define "penstock.kubernetesEgress" -}}
 - ports:
     {{- range .Values.networkPolicy.kubernetesPorts }}
@@ -116,7 +116,7 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
   {{- end }}
 {{- end }}
 
-{{/* Rules for all pods in a NetworkPolicy that has none of its own in these directions: (list $ "ingress" "egress"). */}}
+{{/* The rules for all pods, for a NetworkPolicy without own rules in these directions: (list $ "ingress" "egress"). */}}
 {{- define "penstock.furtherRules" -}}
 {{- $rules := (index . 0).Values.networkPolicy -}}
 {{- range $way := rest . }}
@@ -127,12 +127,12 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
 {{- end }}
 {{- end }}
 
-{{/* Rules of NetworkPolicies by which a pod reaches the store and name servers. */}}
+{{/* The policy rules for the store and name servers. */}}
 {{- define "penstock.storeEgress" -}}
 {{ include "penstock.dnsEgress" . }}
 {{- if .Values.redis.enabled }}
 - ports:
-    # of the pod, as policies see it, whatever port its Service has
+    # the pod's port, to which policies apply, whatever the port of its Service
     - port: 6379
   to:
     - podSelector:

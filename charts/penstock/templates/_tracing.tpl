@@ -1,6 +1,6 @@
-{{/* Where edges, the console and the operator send traces to. */}}
+{{/* Tracing of edges, the console and the operator. */}}
 
-{{/* The setting that says where to, as JSON; empty: nothing is traced. */}}
+{{/* The setting with the endpoint, as JSON; empty if tracing is off. */}}
 {{- define "penstock.tracing.place" -}}
 {{- with .Values.tracing -}}
 {{- if .tracesEndpoint -}}
@@ -11,7 +11,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Of penstock.yaml; empty: nothing is traced. */}}
+{{/* The section of penstock.yaml; empty if tracing is off. */}}
 {{- define "penstock.tracing.file" -}}
 {{- $place := include "penstock.tracing.place" . | default "{}" | fromJson }}
 {{- with .Values.tracing }}
@@ -34,7 +34,7 @@ tracing: { {{- $place.name }}: {{ $place.url | toJson }}, ratio: {{ .ratio | flo
 {{- end }}
 {{- end }}
 
-{{/* Ports of the collector: those that are said, else that of its URL. JSON. */}}
+{{/* The ports of the collector: configured ones, else that of its URL, as JSON. */}}
 {{- define "penstock.tracing.ports" -}}
 {{- $url := urlParse (include "penstock.tracing.place" . | default "{}" | fromJson).url -}}
 {{- $port := regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default (ternary "443" "80" (eq $url.scheme "https")) -}}
@@ -54,18 +54,18 @@ tracing: { {{- $place.name }}: {{ $place.url | toJson }}, ratio: {{ .ratio | flo
 {{- end }}
 {{- end }}
 
-{{/* What would be ignored is refused. */}}
+{{/* Refuses values that would be ignored. */}}
 {{- define "penstock.tracing.check" -}}
 {{- if and .Values.tracing.endpoint .Values.tracing.tracesEndpoint -}}
-{{- fail "tracing.tracesEndpoint: give tracing.endpoint or this, not both" -}}
+{{- fail "tracing.tracesEndpoint: tracing.endpoint and this exclude each other: remove one of them" -}}
 {{- end -}}
 {{- $place := include "penstock.tracing.place" . -}}
 {{- if and .Values.tracing.headersSecret (not $place) -}}
-{{- fail "tracing.headersSecret: nothing is traced: say tracing.endpoint, or leave it out" -}}
+{{- fail "tracing.headersSecret: tracing is off: set tracing.endpoint, or remove this value" -}}
 {{- end -}}
 {{- range list "tracingTo" "tracingPorts" -}}
 {{- if and (get $.Values.networkPolicy .) (not $place) -}}
-{{- fail (printf "networkPolicy.%s: nothing is traced: say tracing.endpoint, or leave it out" .) -}}
+{{- fail (printf "networkPolicy.%s: tracing is off: set tracing.endpoint, or remove this value" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

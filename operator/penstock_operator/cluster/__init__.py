@@ -1,4 +1,1 @@
-"""The API server as the operator sees it: its client, the resources that exist, and the queue of keys to look at.
-
-It does not know what a Queue, Peer or Redrive means.
-"""
+"""Access to the API server: its client, a mirror of the resources, and the work queue of keys to reconcile."""

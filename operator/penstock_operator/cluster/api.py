@@ -1,8 +1,7 @@
-"""The few calls of the Kubernetes API that the operator makes itself; kopf watches, and has no client for others.
+"""The Kubernetes API calls that the operator makes itself; kopf only watches.
 
-Statuses are applied by the server (server-side apply): conditions of others stay, and what says the same again changes
-nothing. Whoever has the name meanwhile is another object, and gets no status that is not about it: the version is told
-along, as the server looks at no uid where a status is written.
+Statuses use server-side apply: conditions of other managers stay, and repeated writes change nothing. Each write names
+the resource version, since the server does not check the uid: an object recreated under the same name is left alone.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from services.store.model import API_VERSION
 FIELD_MANAGER = "penstock-operator"
 TIMEOUT_S = 30.0
 CONNECTIONS = 16
-PAGE = 500  # objects of a list in one answer
-CONFLICT_PAUSES_S = (0.0, 0.1, 0.4, 1.0)  # before a status is written again that somebody was quicker with
-MAX_LINE = 200  # characters of an answer that is no JSON
+PAGE = 500  # objects per response of a list
+CONFLICT_PAUSES_S = (0.0, 0.1, 0.4, 1.0)  # between attempts to write a status after a conflict
+MAX_LINE = 200  # characters of a response that is not JSON
 REMEDY = "apply the CRDs (crds.enabled)"
 
 PATHS = {
@@ -35,15 +34,15 @@ PATHS = {
     Kind.REDRIVE: f"/apis/{API_VERSION}",
     Kind.SLICE: "/apis/discovery.k8s.io/v1",
 }
-APPLY = "application/apply-patch+yaml"  # JSON is YAML but for SURROGATES
+APPLY = "application/apply-patch+yaml"  # JSON is valid YAML except for SURROGATES
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
-SURROGATES = re.compile(r"\\ud[89ab]..\\ud[c-f]..")  # a letter as JSON writes it, and YAML refuses it
+SURROGATES = re.compile(r"\\ud[89ab]..\\ud[c-f]..")  # JSON's escapes beyond U+FFFF, which YAML rejects
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where the API server is, and how it knows us."""
+    """The address of the API server and the operator's credentials."""
 
     server: str  # URL
     headers: Mapping[str, str]
@@ -51,7 +50,7 @@ class Access:
 
 
 class ApiError(Exception):
-    """The API server refused, or did not answer (status 0)."""
+    """The API server rejected a request, or did not answer (status 0)."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -59,7 +58,7 @@ class ApiError(Exception):
 
 
 class Contended(ApiError):
-    """Somebody else changes it all the time."""
+    """Other clients keep changing the object."""
 
 
 def _path(key: Key) -> str:
@@ -67,43 +66,42 @@ def _path(key: Key) -> str:
 
 
 def _written(document: Any) -> str:
-    """As JSON that is YAML, too: letters beyond U+FFFF stand for themselves."""
+    """Encode as JSON that is valid YAML, too: characters beyond U+FFFF are not escaped."""
     return SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), json.dumps(document))
 
 
 def _read(text: str) -> dict[str, Any] | None:
-    """None: it is no object of JSON, as where a proxy answers or nobody serves the path."""
+    """Parse a JSON object; None for anything else, such as the response of a proxy."""
     try:
-        told = read_json(text)
+        body = read_json(text)
     except BadDocument:
         return None
-    return told if isinstance(told, dict) else None
+    return body if isinstance(body, dict) else None
 
 
-def _complaint(status: int, text: str, told: dict[str, Any] | None, path: str) -> str:
-    """A kind that nobody has defined is answered by a line of text."""
-    if told is not None:
-        return str(told.get("message") or f"the API server answered {status}")
+def _complaint(status: int, text: str, body: dict[str, Any] | None, path: str) -> str:
+    """Return the error message of a response; undefined kinds are answered with plain text."""
+    if body is not None:
+        return str(body.get("message") or f"the API server answered {status}")
     line = next(iter(text.strip().splitlines()), "")[:MAX_LINE]
-    said = f"the API server answered {status}" + (f": {line}" if line else "")
+    message = f"the API server answered {status}" + (f": {line}" if line else "")
     undefined = status == 404 and path.startswith(f"/apis/{API_VERSION}")
-    return f"{said}; {REMEDY}" if undefined else said
+    return f"{message}; {REMEDY}" if undefined else message
 
 
 class Api:
-    def __init__(self, log_in: Callable[[], Access]) -> None:
-        """log_in is asked again when the server does not know us any more: tokens of pods are renewed.
+    """A client of the API server."""
 
-        It raises ApiError where nothing tells how, as this does.
-        """
+    def __init__(self, log_in: Callable[[], Access]) -> None:
+        """Log in. log_in is called again after a 401, since tokens of pods expire. Raises ApiError, as log_in does."""
         self._log_in = log_in
         self._access = log_in()
         self._session: aiohttp.ClientSession | None = None
 
     async def apply_status(self, resource: Resource, status: Mapping[str, Any]) -> Resource:
-        """The resource as it is then. Raises ApiError: 404 if it is gone, 409 if another one has its name.
+        """Write the status and return the resource as it is then.
 
-        Raises Contended if somebody else is always quicker.
+        Raises ApiError: 404 if it was deleted, 409 if it was recreated. Raises Contended after repeated conflicts.
         """
         known = resource
         for pause_s in CONFLICT_PAUSES_S:
@@ -112,11 +110,13 @@ class Api:
             except ApiError as error:
                 if error.status != 409:
                     raise
-            known = await self._get(resource.key)  # it is of another version now
+            known = await self._get(resource.key)  # with its new version
             if known.uid != resource.uid:
-                raise ApiError(409, f"another {resource.key} is there")
+                raise ApiError(409, f"{resource.key} was recreated")
             await asyncio.sleep(pause_s)
-        raise Contended(409, f"the status of {resource.key} cannot be written: it is changed all the time")
+        raise Contended(
+            409, f"the status of {resource.key} cannot be written: other clients keep changing it"
+        )
 
     async def _apply_status(self, known: Resource, status: Mapping[str, Any]) -> Resource:
         kind, namespace, name = known.key
@@ -132,14 +132,14 @@ class Api:
         return Resource.read(key.kind, await self.call("GET", _path(key)))
 
     async def apply(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Makes it or changes it, whoever else wrote its fields. Raises ApiError."""
+        """Create or change an object by server-side apply, taking over conflicting fields. Raises ApiError."""
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         return await self.call("PATCH", path, document, query, APPLY)
 
     async def list(
         self, kind: Kind, namespace: str = "", selector: str = ""
     ) -> AsyncIterator[dict[str, Any]]:
-        """Every object of the namespace, or of the cluster. Raises ApiError."""
+        """Yield every object of the namespace, or of the cluster. Raises ApiError."""
         path = PATHS[kind] + (f"/namespaces/{namespace}" if namespace else "") + f"/{kind}"
         query = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
         while True:
@@ -158,7 +158,7 @@ class Api:
         query: Mapping[str, str] | None = None,
         content: str = "application/json",
     ) -> dict[str, Any]:
-        """What is answered. Raises ApiError."""
+        """Send a request and return the response; log in again after a 401. Raises ApiError."""
         try:
             return await self._call(method, path, document, query, content)
         except ApiError as error:
@@ -179,11 +179,11 @@ class Api:
             ) as answer:
                 status, text = answer.status, await answer.text("utf-8", "replace")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise ApiError(0, f"the API server does not answer: {error!r}") from error
-        told = _read(text)
-        if status >= 400 or told is None:
-            raise ApiError(status, _complaint(status, text, told, path))
-        return told
+            raise ApiError(0, f"the API server is not responding: {error!r}") from error
+        body = _read(text)
+        if status >= 400 or body is None:
+            raise ApiError(status, _complaint(status, text, body, path))
+        return body
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -194,6 +194,7 @@ class Api:
         return self._session
 
     async def close(self) -> None:
+        """Close all connections."""
         if self._session is not None:
             await self._session.close()
-            await asyncio.sleep(0)  # transports of TLS close in the next turn of the loop
+            await asyncio.sleep(0)  # TLS transports close in the next iteration of the loop

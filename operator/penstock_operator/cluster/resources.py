@@ -1,4 +1,4 @@
-"""Objects of the cluster as the operator knows them."""
+"""The objects of the cluster that the operator reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Kind(StrEnum):
-    """What is watched. The value is the plural in the API's paths."""
+    """A watched kind; the value is the plural in API paths."""
 
     QUEUE = "queues"
     PEER = "peers"
@@ -21,7 +21,7 @@ SINGULAR = {Kind.QUEUE: "Queue", Kind.PEER: "Peer", Kind.REDRIVE: "Redrive", Kin
 
 
 class Key(NamedTuple):
-    """One name at a time belongs to one object."""
+    """The kind, namespace and name of an object."""
 
     kind: Kind
     namespace: str
@@ -33,14 +33,14 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """An object as the API server last told it."""
+    """An object as last reported by the API server."""
 
     key: Key
     uid: str
-    version: int  # of the cluster, when it last changed: versions of Kubernetes' objects can be compared
-    generation: int  # grows with each change of the spec, and when deletion begins
+    version: int  # resourceVersion of the last change; comparable across objects
+    generation: int  # increases with each change of the spec, and when deletion begins
     created: str  # RFC 3339, in whole seconds
-    deleting: str  # since when, RFC 3339; '' = it is not
+    deleting: str  # since when, RFC 3339; '' if it is not being deleted
     spec: Mapping[str, Any]
     status: Mapping[str, Any]
     labels: Mapping[str, str]
@@ -48,7 +48,7 @@ class Resource:
 
     @classmethod
     def read(cls, kind: Kind, body: Mapping[str, Any]) -> Resource:
-        """body: the whole object. What an EndpointSlice has beside its metadata is taken for its spec."""
+        """Read an object of the API. The fields of an EndpointSlice become its spec."""
         metadata = body["metadata"]
         return cls(
             key=Key(kind, metadata["namespace"], metadata["name"]),
@@ -65,12 +65,12 @@ class Resource:
 
     @property
     def age_rank(self) -> tuple[str, str, str]:
-        """The smallest is the oldest; of two of one second the order of their names decides."""
+        """Return a sort key: oldest first, then by namespace and name."""
         return self.created, self.key.namespace, self.key.name
 
 
 def is_same(one: Resource, other: Resource) -> bool:
-    """Whether both are one document of one resource: by another definition the same generation may read otherwise."""
+    """Return whether both have the same uid, generation and spec; a changed CRD can change the spec alone."""
     return (one.uid, one.generation, one.spec) == (other.uid, other.generation, other.spec)
 
 

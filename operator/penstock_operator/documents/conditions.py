@@ -1,7 +1,4 @@
-"""What a resource's status says: pure, so that nothing is written that says the same again.
-
-A verdict is what was found out about one generation of a resource. `Ready` is always there.
-"""
+"""Build the status of a resource from a verdict on one of its generations. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,44 +10,42 @@ from typing import Any
 
 MAX_MESSAGE = 2000  # characters
 
-NOTHING = {"depth": 0, "inFlight": 0, "dead": 0}  # counts of a Queue that has no queue
+NOTHING = {"depth": 0, "inFlight": 0, "dead": 0}  # counts of a Queue without a queue in the store
 
 Status = dict[str, Any]
 
 
 class Ready(StrEnum):
-    """Whether it is as its document says."""
+    """The status of the condition Ready: whether the resource is as declared."""
 
     YES = "True"
     NO = "False"
-    UNKNOWN = "Unknown"  # as the store cannot be asked
+    UNKNOWN = "Unknown"  # the store is unavailable
 
 
 class Reason(StrEnum):
-    """Why, in one word for programs; docs/kubernetes.md says what to do about each."""
+    """The reason of the condition Ready; docs/kubernetes.md says what to do about each."""
 
-    DECLARED = "Declared"  # in the store, as its document says
-    PAUSED = "Paused"  # the same, and nothing is put in or given out
-    INVALID = "Invalid"  # its document
-    CONFLICT = "Conflict"  # somebody else has its name or number
-    UNKNOWN_PEER = (
-        "UnknownPeer"  # it leads to a peer that nobody declared, or by another protocol than the peer's
-    )
-    ACK_LEVEL_REFUSED = "AckLevelRefused"  # the store cannot keep it
-    REFUSED = "Refused"  # by the store, for another reason
+    DECLARED = "Declared"  # in the store as declared
+    PAUSED = "Paused"  # as declared; puts and deliveries are stopped
+    INVALID = "Invalid"  # the document is invalid
+    CONFLICT = "Conflict"  # another resource has its name or number
+    UNKNOWN_PEER = "UnknownPeer"  # remote.peers names a missing peer, or one of another protocol
+    ACK_LEVEL_REFUSED = "AckLevelRefused"  # stricter than the store supports
+    REFUSED = "Refused"  # refused by the store for another reason
     STORE_UNAVAILABLE = "StoreUnavailable"
-    DATASET_LOST = "DatasetLost"  # the store came back as other data
-    PENDING = "Pending"  # it waits for something: a redrive, or a queue for its finalizer
-    RUNNING = "Running"  # a redrive
-    COMPLETE = "Complete"  # a redrive
-    FAILED = "Failed"  # a redrive that cannot go on
-    NO_OPERATOR = "NoOperator"  # the release with the operator was uninstalled
-    REMOVED = "Removed"  # its queue, but somebody's finalizer holds the resource
+    DATASET_LOST = "DatasetLost"  # the store came back with other data
+    PENDING = "Pending"  # waiting: a Redrive, or a Queue for its finalizer
+    RUNNING = "Running"  # the Redrive is running
+    COMPLETE = "Complete"  # the Redrive is complete
+    FAILED = "Failed"  # the Redrive cannot continue
+    NO_OPERATOR = "NoOperator"  # the operator's release was uninstalled
+    REMOVED = "Removed"  # the queue is removed, a foreign finalizer holds the resource
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`counts` are further fields of the status, by their names there."""
+    """The result of reconciling one generation. `counts` are further fields of the status."""
 
     ready: Ready
     reason: Reason
@@ -59,7 +54,7 @@ class Verdict:
 
 
 def status_of(old: Mapping[str, Any], verdict: Verdict, generation: int, now: datetime) -> Status:
-    """The whole status of ours. lastTransitionTime stays while `status` of the condition does."""
+    """Build the status. lastTransitionTime only changes with the condition's `status`."""
     before = condition(old)
     since = before.get("lastTransitionTime")
     if since is None or before.get("status") != verdict.ready:
@@ -76,16 +71,17 @@ def status_of(old: Mapping[str, Any], verdict: Verdict, generation: int, now: da
 
 
 def condition(status: Mapping[str, Any], kind: str = "Ready") -> Mapping[str, Any]:
-    """{} where there is none."""
+    """Return the condition of this type, or {}."""
     return next((each for each in status.get("conditions") or () if each.get("type") == kind), {})
 
 
-def says_other(old: Mapping[str, Any], new: Status) -> bool:
-    """Whether anything but the counts differs."""
+def differs(old: Mapping[str, Any], new: Status) -> bool:
+    """Return whether anything but the counts differs."""
     ours, theirs = condition(new), condition(old)
     same = all(ours[name] == theirs.get(name) for name in ours)
     return not same or old.get("observedGeneration") != new["observedGeneration"]
 
 
-def counts_other(old: Mapping[str, Any], new: Status) -> bool:
+def counts_differ(old: Mapping[str, Any], new: Status) -> bool:
+    """Return whether anything but the conditions differs."""
     return any(old.get(name) != value for name, value in new.items() if name != "conditions")

@@ -1,4 +1,4 @@
-"""A Queue or Peer resource as its document, read by the same models as queues.yaml."""
+"""Parse Queue, Peer and Redrive resources with the models that also read queues.yaml."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from services.store.model import (
 )
 
 UNKNOWN = (
-    "this operator does not know the field: leave it out; if nobody wrote it, the definitions (CRDs) are of another "
-    "version than the operator: upgrade the older of them"
+    "unknown field: remove it; if you did not write it, the CRDs and the operator are of different versions: upgrade "
+    "the older one"
 )
 FINALIZER = f"{API_VERSION.partition('/')[0]}/store"
 
 
 def owner_of(key: Key) -> str:
-    """Who a queue or peer in the store belongs to: 'kubernetes shop/orders'."""
+    """Return the owner to record in the store: 'kubernetes shop/orders'."""
     return f"{OF_A_RESOURCE} {key.namespace}/{key.name}"
 
 
 def owning_key(owner: str) -> tuple[str, str] | None:
-    """('shop', 'orders'), or None for what no resource declared, or one that is gone."""
-    who, _, rest = owner.partition(" ")
+    """Return ('shop', 'orders') for an owner in Kubernetes; None for others and for released ones."""
+    owner_kind, _, rest = owner.partition(" ")
     namespace, slash, name = rest.partition("/")
-    return (namespace, name) if who == OF_A_RESOURCE and slash else None
+    return (namespace, name) if owner_kind == OF_A_RESOURCE and slash else None
 
 
 def queue_name(resource: Resource) -> str:
-    """Of the queue in the store that this Queue declares."""
+    """Return the name of the queue in the store that this Queue declares."""
     return str(resource.spec.get("queueName") or resource.key.name)
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredQueue:
-    """`spec` is None where `fault` says what is wrong with it."""
+    """A parsed Queue. `spec` is None if it is invalid; `fault` says why."""
 
     resource: Resource
     name: str  # in the store
@@ -54,11 +54,12 @@ class DeclaredQueue:
 
     @property
     def claims(self) -> list[str]:
-        """What no other queue may have."""
+        """Return the numbers and targets that no other queue may have."""
         return [] if self.spec is None else self.spec.claims()
 
 
 def read_queue(resource: Resource) -> DeclaredQueue:
+    """Parse a Queue."""
     try:
         document = QueueDocument.model_validate(_document(resource), context=WATCHED)
     except ValidationError as error:
@@ -67,13 +68,13 @@ def read_queue(resource: Resource) -> DeclaredQueue:
 
 
 def read_peer(resource: Resource) -> tuple[PeerSpec | None, str]:
-    """The peer, or what is wrong with it."""
+    """Parse a Peer; return it, or None and the fault."""
     document, fault = read(resource, PeerDocument)
     return (None if document is None else document.spec), fault
 
 
 def read(resource: Resource, model: type[BaseModel]) -> tuple[Any, str]:
-    """The document as this model has it, or what is wrong with it."""
+    """Parse a resource with this model; return it, or None and the fault."""
     try:
         return model.model_validate(_document(resource)), ""
     except ValidationError as error:
@@ -81,12 +82,12 @@ def read(resource: Resource, model: type[BaseModel]) -> tuple[Any, str]:
 
 
 def is_removed_with_its_resource(spec: dict[str, Any]) -> bool:
-    """Whether a queue may go when its resource goes, so that somebody must be there then."""
+    """Return whether the policy may delete the queue with its resource, which requires the finalizer."""
     return bool(spec.get("deletionPolicy", DeletionPolicy.RETAIN) != DeletionPolicy.RETAIN)
 
 
 def is_held(resource: Resource) -> bool:
-    """Whether it goes no sooner than its queue was seen to, if its policy asks for that."""
+    """Return whether the resource has the finalizer, or does not need it."""
     return FINALIZER in resource.finalizers or not is_removed_with_its_resource(dict(resource.spec))
 
 

@@ -1,11 +1,11 @@
-"""The Redrive document: dead letters that are to be messages again, once.
+"""The Redrive document, which puts dead letters back into a queue once.
 
     apiVersion: penstock.dev/v1alpha1
     kind: Redrive
     metadata: {name: orders-after-the-fix}
     spec: {source: orders, filter: {reasons: [max_deliveries], olderThan: 10m}, rate: 200}
 
-Only resources have this kind: a command line that is there has `penstock dead redrive`.
+This kind exists in Kubernetes only; the command line has `penstock dead redrive`.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ from services.store.model import (
 
 MAX_RATE = 1_000_000
 REASON = "[a-z][a-z0-9_]{0,62}"
-NO_REASON = "a reason is one word of small letters, digits and underscores, as `penstock dead list` shows it"
+NO_REASON = (
+    "a reason consists of lower-case letters, digits and underscores, as shown by `penstock dead list`"
+)
 
 ReasonName = Annotated[str, Field(pattern=f"^{REASON}$"), text_schema(REASON, 63, NO_REASON)]
 
 
 class RedriveFilter(Document):
-    """Which dead letters are meant; an empty one means all."""
+    """Select dead letters; an empty filter selects all."""
 
-    reasons: tuple[ReasonName, ...] = Field(
-        (), max_length=50, description="what they died of; none = anything"
-    )
-    older_than: Duration = Field(0, description="dead for so long when the redrive begins")
-    origin: str = Field("", max_length=255, description="a part of their origin; '' = any")
+    reasons: tuple[ReasonName, ...] = Field((), max_length=50, description="reasons of death; empty: any")
+    older_than: Duration = Field(0, description="minimum age as a dead letter when the redrive starts")
+    origin: str = Field("", max_length=255, description="part of the origin; '': any")
 
 
 class RedriveSpec(Document):
-    """Which dead letters become messages again, where, and how fast."""
+    """Redrive dead letters of one queue, optionally filtered, into the same or another queue."""
 
-    source: QueueName = Field(description="the queue whose dead letters they are, by its name in the store")
+    source: QueueName = Field(description="queue with the dead letters, by its name in the store")
     target: QueueName | None = Field(
-        None, description="the queue of the same domain that gets them; none = source"
+        None, description="queue of the same domain to put them into; default: source"
     )
     filter: RedriveFilter = RedriveFilter()
     rate: Annotated[int, BeforeValidator(refuse_bool)] = Field(
-        100, ge=1, le=MAX_RATE, description="messages a second, at most"
+        100, ge=1, le=MAX_RATE, description="maximum messages per second"
     )
-    dry_run: bool = Field(False, description="only count them")
+    dry_run: bool = Field(False, description="only count the dead letters")
 
-    def wanted(self, began_ms: int) -> Filter:
-        """What is meant by a redrive that began then: what dies later is not taken again and again."""
-        until_ms = max(1, began_ms - self.filter.older_than)  # 0 would be whenever
+    def letter_filter(self, began_ms: int) -> Filter:
+        """Return the filter of a redrive that began then; letters that die later are excluded."""
+        until_ms = max(1, began_ms - self.filter.older_than)  # 0 would mean no limit
         return Filter(self.filter.reasons, self.filter.origin, died_until_ms=until_ms)
 
 
 class RedriveDocument(Document):
-    """A whole document."""
+    """A complete Redrive document."""
 
     api_version: Literal["penstock.dev/v1alpha1"] = Field(API_VERSION, alias="apiVersion")
     kind: Literal["Redrive"] = "Redrive"

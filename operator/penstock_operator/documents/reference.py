@@ -1,4 +1,4 @@
-"""Tables of the resources' fields for docs/kubernetes.md: `python -m penstock_operator.documents.reference PAGE`."""
+"""Generate the tables of fields in docs/kubernetes.md: `python -m penstock_operator.documents.reference PAGE`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BEGIN, END = "<!-- fields of {}: begin -->", "<!-- fields of {}: end -->"
 
 
 def rows(schema: Schema, path: str) -> Iterator[str]:
-    """A line for each field below it, those of its parts after it."""
+    """Yield a row for each field of the schema, recursively."""
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         place = f"{path}.{name}"
@@ -29,7 +29,7 @@ def rows(schema: Schema, path: str) -> Iterator[str]:
 
 def _default(field: Schema, required: bool) -> str:
     if required:
-        return "must be said"
+        return "required"
     return f"`{json.dumps(field['default'])}`" if "default" in field else "-"
 
 
@@ -57,6 +57,7 @@ def _bounds(field: Schema) -> str:
 
 
 def table(crd: Schema) -> str:
+    """Return the table of fields of a CRD."""
     document: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     head = "| field | default | allowed | meaning |\n|---|---|---|---|\n"
     parts = (rows(document["properties"][part], part) for part in ("spec", "status"))
@@ -64,18 +65,18 @@ def table(crd: Schema) -> str:
 
 
 def tables() -> dict[str, str]:
-    """By kind."""
+    """Return the tables by kind."""
     return {crd["spec"]["names"]["kind"]: table(crd) for crd in (queue_crd(), peer_crd(), redrive_crd())}
 
 
 def filled(page: str) -> str:
-    """The page with its tables made anew. Raises ValueError where one has no place."""
+    """Return the page with regenerated tables. Raises ValueError if a marker is missing."""
     for kind, lines in tables().items():
         begin, end = BEGIN.format(kind), END.format(kind)
         before, _, rest = page.partition(begin)
         _, found, after = rest.partition(end)
         if not found:
-            raise ValueError(f"there is no place for the fields of {kind}: {begin} ... {end}")
+            raise ValueError(f"the page lacks the markers for the fields of {kind}: {begin} ... {end}")
         page = f"{before}{begin}\n\n{lines}\n{end}{after}"
     return page
 

@@ -1,4 +1,4 @@
-"""What the store's refusals mean for the status of a resource."""
+"""Map errors of the store to verdicts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from services.store.model import (
     StoreUnavailable,
 )
 
-REASONS: dict[type[StoreError], tuple[Ready, Reason]] = {  # the first that fits
+REASONS: dict[type[StoreError], tuple[Ready, Reason]] = {  # the first match counts
     DatasetLost: (Ready.NO, Reason.DATASET_LOST),
     StoreUnavailable: (Ready.UNKNOWN, Reason.STORE_UNAVAILABLE),
     OutcomeUnknown: (Ready.UNKNOWN, Reason.STORE_UNAVAILABLE),
@@ -25,6 +25,6 @@ REASONS: dict[type[StoreError], tuple[Ready, Reason]] = {  # the first that fits
 
 
 def refused(error: StoreError) -> Verdict:
-    """Return what a status says of a refusal by the store."""
+    """Return the verdict for an error of the store."""
     ready, reason = next(found for kind, found in REASONS.items() if isinstance(error, kind))
     return Verdict(ready, reason, str(error))

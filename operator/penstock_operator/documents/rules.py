@@ -1,6 +1,6 @@
-"""CEL rules: what holds between fields, for each validator of a model that sees several, and what may not change.
+"""CEL rules of the CRDs: constraints between fields, and fields that cannot change.
 
-Messages are those of the models wherever these have one, so that `kubectl apply` and `penstock up` say the same.
+Messages are shared with the models where possible, so that `kubectl apply` and `penstock up` report the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from services.store.model import (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`self` is what stands at `path`, fields from the document's root on; '' is the document itself."""
+    """A rule in which `self` is the field at `path`, from the document's root; '' is the document itself."""
 
     path: str
     rule: str
@@ -52,7 +52,7 @@ def _name(whole: str) -> str:
 
 _NUMBERS = ("rqpMca.queueId", "rqpCast.key", "ring.inbox", "ring.outbox")
 _HAS_NUMBERS = " || ".join(f"has(self.bindings.{number})" for number in _NUMBERS)
-_NUMBER_THERE = {Protocol.MCA: "queueId", Protocol.CAST: "key"}  # of `remote`, by its protocol
+_NUMBER_THERE = {Protocol.MCA: "queueId", Protocol.CAST: "key"}  # field of `remote` by protocol
 
 _NO_TEXT = '(size(self.bindings.text.subscribe) == 0 && self.bindings.text.publish == "")'
 _WHOEVER = "(size(self.access.peers) == 0 && size(self.access.certificates) == 0)"
@@ -71,12 +71,12 @@ def _lets_in(edge: str) -> str:
 
 
 def _remote_rules(protocol: Protocol) -> tuple[Rule, Rule]:
-    wanted, other = _NUMBER_THERE[protocol], _NUMBER_THERE[_other(protocol)]
+    needed, other = _NUMBER_THERE[protocol], _NUMBER_THERE[_other(protocol)]
     return (
         Rule(
             "spec.remote",
-            f'self.protocol != "{protocol}" || has(self.{wanted})',
-            f"protocol {protocol} needs {wanted}, the number of the remote queue",
+            f'self.protocol != "{protocol}" || has(self.{needed})',
+            f"protocol {protocol} needs {needed}, the number of the remote queue",
         ),
         Rule(
             "spec.remote",
@@ -90,19 +90,19 @@ QUEUE_RULES = (
     Rule(
         "",
         f"{_name('self')} == {_name('oldSelf')}",
-        "queueName cannot be changed: declare another Queue, and delete this one",
+        "queueName cannot be changed: create another Queue and delete this one",
     ),
     Rule(
         "spec.domain",
         "self == oldSelf",
-        "domain cannot be changed: declare another Queue with another queueName, and delete this one",
+        "domain cannot be changed: create another Queue with another queueName and delete this one",
     ),
     Rule("spec.domain", f'self != "{REGISTRY_DOMAIN}"', CATALOGUES_DOMAIN),
     Rule("spec.visibilityTimeout", 'self.matches("[1-9]")', NO_TIME),
     Rule(
         "spec.queueName",
         f"bytes(self).size() <= {MAX_NAME_BYTES}",
-        f"a queue's name has 1 to {MAX_NAME_BYTES} octets",
+        f"a queue's name must have 1 to {MAX_NAME_BYTES} bytes",
     ),
     Rule(
         "spec",
@@ -162,18 +162,18 @@ PEER_RULES = (
     Rule(
         "spec.addresses[]",
         f'!self.startsWith("[") || (isIP({_INNER}) && ip({_INNER}).family() == 6)',
-        "what stands in [ ] must be an IPv6 address, as in [::1]:11311",
+        "the text in [ ] must be an IPv6 address, as in [::1]:11311",
     ),
     Rule("spec.addresses[]", f'!self.matches({_FOUR_NUMBERS}) || isIP(self.find("^[0-9.]+"))', NO_IPV4),
 )
 
 REDRIVE_RULES = (
-    Rule("spec", "self == oldSelf", "a Redrive cannot be changed: apply another one, with another name"),
+    Rule("spec", "self == oldSelf", "a Redrive cannot be changed: create another one with another name"),
     *(
         Rule(
             f"spec.{field}",
             f"bytes(self).size() <= {MAX_NAME_BYTES}",
-            f"a queue's name has 1 to {MAX_NAME_BYTES} octets",
+            f"a queue's name must have 1 to {MAX_NAME_BYTES} bytes",
         )
         for field in ("source", "target")
     ),

@@ -1,8 +1,8 @@
-"""A pydantic model as a structural schema, the form of OpenAPI v3 that Kubernetes takes.
+"""Convert a pydantic model to a structural schema, the subset of OpenAPI v3 that Kubernetes accepts.
 
-Such a schema has no references, no alternatives and no word on fields that it does not name: the API server refuses
-these by itself. A default is what would be written in a document; that of an object is whole, or
-rules would not hold for it. A pattern becomes a CEL rule, as only a rule can say what to do instead.
+Structural schemas have no references, alternatives or additionalProperties; the API server rejects unknown fields by
+itself. Defaults of objects are complete, since CEL rules see them. A pattern becomes a CEL rule, which can have a
+message.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ KEPT = (
 )
 READ_HERE = {"$ref", "$defs", "anyOf", "properties", "items", "default", "pattern", "patternErrorMessage"}
 LEFT_OUT = {"title", "additionalProperties"}
-ONLY_OF = "onlyOf"  # a field of one protocol: whether it was given must be seen, so it has no default here
+ONLY_OF = "onlyOf"  # a field of one protocol; it has no default, so that rules can tell whether it was given
 
 
 def structural(model: type[BaseModel]) -> Schema:
-    """Raises ValueError for what such a schema cannot say."""
+    """Return the schema of a model. Raises ValueError for what a structural schema cannot express."""
     whole = model.model_json_schema(by_alias=True)
     return _structural(whole, whole.get("$defs", {}))
 
@@ -36,10 +36,12 @@ def structural(model: type[BaseModel]) -> Schema:
 def _structural(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
     plain = _resolved(given, definitions)
     unknown = plain.keys() - {*KEPT, *READ_HERE, *LEFT_OUT, ONLY_OF}
-    if plain.get("additionalProperties"):  # false is what the API server does of itself
+    if plain.get("additionalProperties"):  # false is the API server's behaviour anyway
         unknown.add("additionalProperties")
     if unknown:
-        raise ValueError(f"{given.get('title')}: a structural schema has no {', '.join(sorted(unknown))}")
+        raise ValueError(
+            f"{given.get('title')}: a structural schema cannot have {', '.join(sorted(unknown))}"
+        )
     schema: Schema = {key: plain[key] for key in KEPT if key in plain}
     if "properties" in plain:
         schema["properties"] = {
@@ -54,11 +56,11 @@ def _structural(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Sch
 
 
 def _resolved(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """With what a reference leads to, or the one alternative that is not null. What stands beside it is stronger."""
-    beside = {key: value for key, value in given.items() if key not in ("$ref", "anyOf")}
+    """Resolve a reference or the one alternative that is not null; sibling keys take precedence."""
+    siblings = {key: value for key, value in given.items() if key not in ("$ref", "anyOf")}
     for inner in _inner(given, definitions):
-        return {**_resolved(inner, definitions), **beside}
-    return beside
+        return {**_resolved(inner, definitions), **siblings}
+    return siblings
 
 
 def _inner(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -67,29 +69,31 @@ def _inner(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator
     if "anyOf" in given:
         first, *others = (one for one in given["anyOf"] if one != {"type": "null"})
         if others:
-            raise ValueError(f"{given.get('title')}: a structural schema has no anyOf")
+            raise ValueError(f"{given.get('title')}: a structural schema cannot have anyOf")
         yield first
 
 
 def filled_in(schema: Schema) -> Schema:
-    """What an object is of which nothing is given."""
+    """Return an object's value when no field is given."""
     return {name: field["default"] for name, field in schema["properties"].items() if "default" in field}
 
 
 def _default(plain: Schema, schema: Schema) -> Schema:
-    """{'default': ...}, or {} where nothing is filled in."""
+    """Return {'default': ...}, or {} without a default."""
     default = plain.get("default")
     if default is None:
         return {}
     if ONLY_OF in plain:
-        return {"description": f"{plain['description']}; {json.dumps(default)} if it is left out"}
+        return {"description": f"{plain['description']}; default: {json.dumps(default)}"}
     if isinstance(default, dict):
         return {"default": filled_in(schema)}
-    if isinstance(default, int) and plain["type"] == "string":  # the only texts that models keep as numbers
+    if (
+        isinstance(default, int) and plain["type"] == "string"
+    ):  # durations are the only texts that models keep as numbers
         return {"default": format_duration(default) if default else "0s"}
     return {"default": default}
 
 
 def _pattern_rule(plain: Schema) -> Schema:
-    """CEL reads a text as JSON writes it."""
+    """Return the CEL rule for a pattern; CEL's string literals are JSON's."""
     return {"rule": f"self.matches({json.dumps(plain['pattern'])})", "message": plain["patternErrorMessage"]}

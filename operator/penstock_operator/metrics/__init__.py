@@ -1,4 +1,1 @@
-"""Metrics of the operator and the figures of queues that it exports.
-
-It counts what others report.
-"""
+"""The operator's metrics, and the queue statistics that it exports."""

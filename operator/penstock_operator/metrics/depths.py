@@ -1,4 +1,4 @@
-"""What waits in the queues of Queue resources, as one metric: of each namespace, and by name where somebody said so."""
+"""The depth of Queues as a metric: by name for a limited number, the rest summed by namespace."""
 
 from __future__ import annotations
 
@@ -14,28 +14,30 @@ Place = tuple[str, str]  # namespace and name of the resource
 
 
 class Depths(Collector):
-    """`most` resources are named: the first that are heard of, for as long as they are there; of each namespace the
-    others are summed up, so that the sum over a namespace is right either way: scaling goes by it."""
+    """A collector for the depths of Queues; the sum over a namespace is always complete, as scaling needs it."""
 
     def __init__(self, most: int) -> None:
+        """Start empty. most: the first so many Queues are named, the others are summed per namespace."""
         self._most = most
         self._named: set[Place] = set()
         self._depths: dict[Place, int] = {}
 
     def set(self, namespace: str, name: str, depth: int) -> None:
+        """Set the depth of a Queue."""
         place = (namespace, name)
         self._depths[place] = depth
         if len(self._named) < self._most:
             self._named.add(place)
 
     def forget(self, namespace: str, name: str) -> None:
-        """It is gone, or has no queue any more."""
+        """Remove a Queue that was deleted or has no queue any more."""
         self._depths.pop((namespace, name), None)
         self._named.discard((namespace, name))
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the metric."""
         sums: dict[Place, int] = {}
-        for place, depth in self._depths.copy().items():  # in a thread of its own, while others are heard of
+        for place, depth in self._depths.copy().items():  # runs in a thread of its own
             label = place if place in self._named else (place[0], OTHER)
             sums[label] = sums.get(label, 0) + depth
         family = GaugeMetricFamily(

@@ -1,80 +1,82 @@
-"""What the operator counts (docs/metrics.md)."""
+"""Declare the operator's metrics, listed in docs/metrics.md."""
 
 from __future__ import annotations
 
 from services.kit.measure import Label, counter, gauge, histogram
 
 WHO = "the operator"
-LOOK_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+RECONCILE_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 KIND = Label("kind", "kinds, 5")
 RESULT = Label("result", "2")
-OF_QUEUE = (Label("namespace", "namespaces"), Label("name", "1, and 1 of each that is named"))
-EXPORTED = "Prometheus shows the label `namespace` as `exported_namespace` where the scrape gives one, as monitors do"
+OF_QUEUE = (Label("namespace", "namespaces"), Label("name", "1, and 1 for each named Queue"))
+EXPORTED = (
+    "with a `namespace` label from the scrape, as monitors add, this label becomes `exported_namespace`"
+)
 
-LOOKS = counter(
+RECONCILED = counter(
     "penstock_operator_looks_total",
-    "Resources looked at, by what came of it",
+    "Resources reconciled, by result",
     KIND,
     RESULT,
-    more="`done`, `failed` (and tried again)",
+    more="`done`, `failed` (and retried)",
 )
-LOOK_SECONDS = histogram(
-    "penstock_operator_look_seconds", "Time to look at one", KIND, buckets=LOOK_BUCKETS_S
+RECONCILE_SECONDS = histogram(
+    "penstock_operator_look_seconds", "Time to reconcile a resource", KIND, buckets=RECONCILE_BUCKETS_S
 )
 DEPTH = gauge(
     "penstock_operator_queue_depth",
-    "Messages that wait or are out, of the Queues of a namespace, at the last look",
+    "Ready and in-flight messages of the Queues of a namespace when last sampled",
     *OF_QUEUE,
     unit="messages",
-    more=f"`name` is `_other`, the rest of the namespace, but for Queues that are named; {EXPORTED}",
+    more=f"`name` is the Queue, or `_other` for the rest of the namespace; {EXPORTED}",
 )
-STATUS_PATCHES = counter("penstock_operator_status_patches_total", "Statuses written", KIND)
+STATUS_PATCHES = counter("penstock_operator_status_patches_total", "Status updates written", KIND)
 EVENTS = counter(
     "penstock_operator_events_total", "Events written, by reason", Label("reason", "reasons, some 20")
 )
 RESOURCES = gauge(
     "penstock_operator_resources",
-    "Resources, by the reason of Ready",
+    "Resources, by reason of the condition Ready",
     KIND,
     Label("reason", "reasons, some 20"),
 )
 STORE_UP = gauge(
     "penstock_operator_store_up",
-    "Whether the store can be used: 1, or 0",
-    more="all domains of it, and it refuses no writes as it is out of memory or read-only",
+    "Whether the store can be used (1) or not (0)",
+    more="1 if all domains are available and accept writes",
 )
 RESTORED = counter(
     "penstock_operator_store_restored_total",
-    "Times the store held another data set than before",
-    more="an empty one that was set up anew, as a rule",
+    "Times the store came back with another data set",
+    more="usually an empty store that was set up again",
 )
 REPLACED = gauge(
     "penstock_operator_store_replaced_time_seconds",
-    "When the store was last found to hold another data set than before",
-    more="since 1970; 0: never; also before the operator was started",
+    "When the store was last found with another data set than before",
+    more="Unix time; 0: never; survives restarts of the operator",
 )
 SWEEPS = counter(
-    "penstock_operator_sweeps_total", "Passes over all resources", RESULT, more="`done`, `failed`"
+    "penstock_operator_sweeps_total", "Sweeps over all resources", RESULT, more="`done`, `failed`"
 )
-SWEEP_SECONDS = gauge("penstock_operator_sweep_seconds", "Time that the last pass took")
-WAITING = gauge("penstock_operator_waiting", "Resources that wait to be looked at, or are")
+SWEEP_SECONDS = gauge("penstock_operator_sweep_seconds", "Duration of the last sweep")
+WAITING = gauge("penstock_operator_waiting", "Resources queued or being reconciled")
 PEERS = gauge(
     "penstock_operator_peers",
-    "Peers in the store, by who declared them",
+    "Peers in the store, by how they were declared",
     Label("by", "3"),
     more="`resources`, `discovered`, `others`",
 )
 RING_STRANDED = gauge(
     "penstock_operator_ring_stranded_messages",
-    "Messages in queues of a ring's nodes that no node owns: nobody sends them",
-    Label("queue", "nodes that went"),
-    more="what [a node left](operations.md#nodes-that-go) that is gone, or has another name now",
+    "Messages in the queues of ring nodes that no longer exist; they are not sent",
+    Label("queue", "removed nodes"),
+    more="left by [nodes that were removed or renamed](operations.md#nodes-that-go)",
 )
-REDRIVEN = counter("penstock_operator_redriven_total", "Dead letters brought back", unit="messages")
+REDRIVEN = counter("penstock_operator_redriven_total", "Dead letters redriven", unit="messages")
 REMOVED = counter(
     "penstock_operator_removed_total",
-    "Queues that went or stayed, by outcome",
+    "Queues of deleted resources, by outcome",
     Label("outcome", "3"),
-    more="of those whose resource went: `Removed`, `Retained`, `Abandoned`",
+    more="`Removed`, `OrphanRelease`, `Abandoned`",
 )

@@ -1,4 +1,4 @@
-"""What the operator counts. Names begin with penstock_operator_; docs/metrics.md lists them."""
+"""The registry of the operator's metrics."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # 
 
 
 class Metrics:
+    """The operator's metrics."""
+
     def __init__(self, named_queues: int = 0) -> None:
-        """named_queues: of so many queues, and Queues, it tells by name how they stand, of the others together."""
+        """Create the registry. named_queues: how many queues and Queues have series of their own."""
         self.registry = CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.PlatformCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
         self.registry.register(Build())
-        self.looks = self._counter(measures.LOOKS)
-        self.look_s = self._histogram(measures.LOOK_SECONDS)
+        self.reconciled = self._counter(measures.RECONCILED)
+        self.reconcile_s = self._histogram(measures.RECONCILE_SECONDS)
         self.statuses = self._counter(measures.STATUS_PATCHES)
         self.events = self._counter(measures.EVENTS)
         self.resources = self._gauge(measures.RESOURCES)
@@ -57,4 +59,5 @@ class Metrics:
         return Histogram(one.name, one.text, one.label_names, buckets=one.buckets, registry=self.registry)
 
     def render(self) -> bytes:
+        """Return the metrics in Prometheus' text format."""
         return generate_latest(self.registry)

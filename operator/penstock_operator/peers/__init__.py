@@ -1,4 +1,1 @@
-"""Peer resources and EndpointSlices become peers of the store and `.rqprc` files.
-
-It knows neither queues nor redrives.
-"""
+"""Reconcile Peer resources and EndpointSlices with the store's peers and `.rqprc`."""

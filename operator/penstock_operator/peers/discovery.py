@@ -1,8 +1,8 @@
-"""Who can be reached where: Peer resources, and what EndpointSlices tell of edges. Pure.
+"""Discover peers from EndpointSlices. Pure functions.
 
-A Service with the label `penstock.dev/discover: "true"` tells by the names of its ports which protocols its pods speak.
-Its label `penstock.dev/store` says whose they are: those of our own store are no peers, but nodes of a ring that
-have to find each other, and machines that programs in the cluster may ask.
+A Service with the label `penstock.dev/discover: "true"` shows by its port names which protocols its pods speak. Its
+label `penstock.dev/store` names their store. Edges of this operator's own store become peers only as nodes of a ring;
+those that speak RQP/cast are listed in `.rqprc` for programs in the cluster.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DISCOVER = "penstock.dev/discover"
 STORE = "penstock.dev/store"
 SERVICE = "kubernetes.io/service-name"
 
-PORTS = {  # names of ports, and what is spoken there
+PORTS = {  # port name -> protocol
     "rqp-mca": PeerProtocol.MCA,
     "rqp-cast": PeerProtocol.CAST,
     "ring-beacon": PeerProtocol.RING,
@@ -26,8 +26,8 @@ PORTS = {  # names of ports, and what is spoken there
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What one port of one Service leads to."""
+class DiscoveredPort:
+    """The endpoints behind one port of a Service."""
 
     namespace: str
     service: str
@@ -37,18 +37,18 @@ class Found:
 
     @property
     def name(self) -> str:
-        """As a peer's name. A Service has several of them if it speaks several protocols."""
+        """Return the name of the peer, one per protocol of a Service."""
         return f"{self.service}.{self.namespace}.{self.protocol}"
 
 
 def namespace_of(peer: str) -> str:
-    """That of the Service for which a peer was named so; '' if it was not."""
+    """Return the namespace of the Service for a discovered peer's name; '' for other names."""
     parts = peer.split(".")
     return parts[1] if len(parts) == 3 else ""
 
 
-def found_in(slices: Iterable[Resource]) -> list[Found]:
-    """A Service may have many slices; the addresses of each protocol are together, in order."""
+def found_in(slices: Iterable[Resource]) -> list[DiscoveredPort]:
+    """Merge the slices of each Service; addresses are sorted, one entry per protocol."""
     addresses: dict[tuple[str, str, str, PeerProtocol], set[str]] = {}
     for each in slices:
         service = each.labels.get(SERVICE, each.key.name)
@@ -57,7 +57,11 @@ def found_in(slices: Iterable[Resource]) -> list[Found]:
             if protocol is not None and port.get("port"):
                 place = (each.key.namespace, service, each.labels.get(STORE, ""), protocol)
                 addresses.setdefault(place, set()).update(_addresses(each, port["port"]))
-    return [Found(*place, tuple(sorted(there))) for place, there in sorted(addresses.items()) if there]
+    return [
+        DiscoveredPort(*place, tuple(sorted(endpoints)))
+        for place, endpoints in sorted(addresses.items())
+        if endpoints
+    ]
 
 
 def _addresses(each: Resource, port: int) -> Iterable[str]:
@@ -68,29 +72,26 @@ def _addresses(each: Resource, port: int) -> Iterable[str]:
                 yield f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def discovered_peers(found: Iterable[Found], own_store: str) -> dict[str, PeerSpec]:
-    """Edges of other stores, and the nodes of our own ring; as many addresses as a peer may have, of those it can."""
+def discovered_peers(found: Iterable[DiscoveredPort], own_store: str) -> dict[str, PeerSpec]:
+    """Return the discovered peers: edges of other stores and nodes of the own ring, up to MAX_ADDRESSES addresses."""
     peers = {}
     for each in found:
         if each.store != own_store or each.protocol is PeerProtocol.RING:
-            there = _for(each.protocol, each.addresses)[:MAX_ADDRESSES]
-            if there:
-                peers[each.name] = PeerSpec(protocol=each.protocol, addresses=there)
+            endpoints = _for(each.protocol, each.addresses)[:MAX_ADDRESSES]
+            if endpoints:
+                peers[each.name] = PeerSpec(protocol=each.protocol, addresses=endpoints)
     return peers
 
 
 def _for(protocol: PeerProtocol, addresses: tuple[str, ...]) -> tuple[str, ...]:
-    """RQP/cast has room for IPv4 addresses only (rqp_cast.md 1.2)."""
+    """Return the addresses that the protocol can use: RQP/cast has IPv4 only (rqp_cast.md 1.2)."""
     if protocol is not PeerProtocol.CAST:
         return addresses
     return tuple(address for address in addresses if not address.startswith("["))
 
 
-def rqprc(found: Iterable[Found], own_store: str, peers: Iterable[PeerSpec]) -> str:
-    """The file `.rqprc` for programs in the cluster: our own machines first, then those that were declared.
-
-    A line each, without doubles (rqp_cast.md 1.1). IPv6 has no place there.
-    """
+def rqprc(found: Iterable[DiscoveredPort], own_store: str, peers: Iterable[PeerSpec]) -> str:
+    """Return the content of `.rqprc`: one IPv4 address per line, own edges first (rqp_cast.md 1.1)."""
     ours = (
         each.addresses for each in found if each.store == own_store and each.protocol is PeerProtocol.CAST
     )

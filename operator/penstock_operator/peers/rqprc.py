@@ -1,4 +1,4 @@
-"""The file `.rqprc` in a ConfigMap, for pods of programs that ask machines for queues (rqp_cast.md 1.1)."""
+"""Write `.rqprc` to a ConfigMap, for pods of RQP/cast programs (rqp_cast.md 1.1)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ FILE = "rqprc"  # key in the ConfigMap
 
 
 class Rqprc:
+    """The ConfigMap with `.rqprc`."""
+
     def __init__(self, api: Api, namespace: str, name: str) -> None:
-        """name: of the ConfigMap; '' = nobody wants one."""
+        """Select the ConfigMap; name '' disables it."""
         self._api = api
         self._namespace = namespace
         self._name = name
 
     async def keep(self, text: str) -> None:
-        """Writes it unless it is there. Raises ApiError."""
+        """Write the text if it has changed. Raises ApiError."""
         if not self._name:
             return
         path = f"/api/v1/namespaces/{self._namespace}/configmaps/{self._name}"

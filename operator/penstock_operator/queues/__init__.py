@@ -1,4 +1,1 @@
-"""Queue resources become queues of the store: claims, conflicts, changes and deletion.
-
-It knows neither peers nor redrives.
-"""
+"""Reconcile Queue resources with the store's queues: claims, conflicts, changes and deletion."""

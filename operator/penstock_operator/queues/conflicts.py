@@ -1,10 +1,10 @@
-"""Which of several Queues has a name or a number that all of them want: the oldest.
+"""Resolve conflicts between Queues that claim the same name, number or remote target: the oldest wins.
 
-It depends on nothing but the resources, so that it is the same after every restart, of whatever. What a Queue wants is
-told as `name orders`, `rqp-mca 7`, or `to rqp-mca 7` at one peer or at all.
+The result depends on the resources only, so that it is the same after a restart. Claims are texts such as
+`name orders`, `rqp-mca 7`, or `to rqp-mca 7`, the last at one peer or at all.
 
-A Queue may want a thousand things, and whoever is to be looked at asks: so a circle of rivals is settled once, when
-one of it has changed, and only what several want leads from one of them to the next.
+A Queue may have a thousand claims. Therefore a group of conflicting Queues is resolved once after a change of one of
+them, and the group is found through shared claims only.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ from services.store.model import EVERY_PEER, split_claim
 
 NAME = "name "
 
-Place = tuple[str, str | None]  # what, at which peer; None: at any of them, which all who lead there share
+Place = tuple[str, str | None]  # claim, peer; None: any peer, which all Queues with this target share
 Lost = dict[str, Key]
 
 
 def wants(declared: DeclaredQueue) -> list[str]:
-    """Its name first, then what it claims."""
+    """Return the claims of a Queue, its name first."""
     return [f"{NAME}{declared.name}", *declared.claims]
 
 
 class Claimants:
-    """Every Queue, by what it wants."""
+    """All Queues, indexed by their claims."""
 
     def __init__(self) -> None:
         self._declared: dict[Key, DeclaredQueue] = {}
-        self._at: dict[Place, set[Key]] = {}  # who is there
-        self._shared: defaultdict[Key, set[Place]] = defaultdict(set)  # where somebody else is, too
-        self._lost: dict[Key, Lost] = {}  # as far as it is settled
+        self._at: dict[Place, set[Key]] = {}  # Queues by claim
+        self._shared: defaultdict[Key, set[Place]] = defaultdict(set)  # claims shared with other Queues
+        self._lost: dict[Key, Lost] = {}  # results, as far as they are computed
 
     def get(self, key: Key) -> DeclaredQueue | None:
+        """Return the Queue as last put, or None."""
         return self._declared.get(key)
 
     def put(self, key: Key, declared: DeclaredQueue | None) -> set[Key]:
-        """It is this from now on, or gone; which others' cases that may change."""
+        """Set or remove (None) a Queue; return the other Queues whose conflicts may have changed."""
         touched = self._sharing(key) | {key}
         for place in _places(self._declared.pop(key, None)):
             self._leave(place, key)
@@ -49,21 +50,21 @@ class Claimants:
             self._declared[key] = declared
             for place in _places(declared):
                 self._enter(place, key)
-        circle = self._circle(touched)
-        for each in circle | {key}:
+        group = self._group(touched)
+        for each in group | {key}:
             self._lost.pop(each, None)
-        return circle - {key}
+        return group - {key}
 
     def lost(self, declared: DeclaredQueue) -> Lost:
-        """What it wants and an older one has, with who has it; its name alone if it has lost that."""
+        """Return the claims lost to older Queues, with their holders; only the name if that is lost."""
         key = declared.resource.key
         if key not in self._lost:
-            self._settle(self._circle({key}))
-        return self._lost.get(key, {})  # one that is gone by now has lost nothing
+            self._settle(self._group({key}))
+        return self._lost.get(key, {})  # {} if it was removed meanwhile
 
-    def _settle(self, circle: set[Key]) -> None:
+    def _settle(self, group: set[Key]) -> None:
         taken: defaultdict[str, dict[str, Key]] = defaultdict(dict)
-        for each in sorted((self._declared[key] for key in circle), key=lambda one: one.resource.age_rank):
+        for each in sorted((self._declared[key] for key in group), key=lambda one: one.resource.age_rank):
             key = each.resource.key
             self._lost[key] = _taken_from(each, taken)
             if not self._lost[key]:
@@ -74,7 +75,7 @@ class Claimants:
         there = self._at.setdefault(place, set())
         there.add(key)
         if len(there) > 1:
-            for each in there if len(there) == 2 else (key,):  # whoever was alone there is not any more
+            for each in there if len(there) == 2 else (key,):  # the first one now shares it, too
                 self._shared[each].add(place)
 
     def _leave(self, place: Place, key: Key) -> None:
@@ -89,20 +90,20 @@ class Claimants:
         return {near for place in self._leading(key) for near in self._at[place]}
 
     def _leading(self, key: Key) -> set[Place]:
-        """The places that lead from this one to others: where several go to peers of their own, none is in the way."""
+        """Return the shared places that can conflict: targets at different peers do not."""
         return {
             (what, peer)
             for what, peer in self._shared.get(key, ())
             if peer is not None or (what, EVERY_PEER) in self._at
         }
 
-    def _circle(self, keys: Iterable[Key]) -> set[Key]:
-        """They, whoever wants something that they want, whoever wants something that these want, and so on."""
+    def _group(self, keys: Iterable[Key]) -> set[Key]:
+        """Return the transitive closure of conflicting Queues."""
         found = {key for key in keys if key in self._declared}
-        fresh, seen = [*found], set[Place]()
+        fresh, visited = [*found], set[Place]()
         while fresh:
-            for place in self._leading(fresh.pop()) - seen:
-                seen.add(place)
+            for place in self._leading(fresh.pop()) - visited:
+                visited.add(place)
                 fresh += self._at[place] - found
                 found |= self._at[place]
         return found
@@ -114,7 +115,7 @@ def _places(declared: DeclaredQueue | None) -> set[Place]:
 
 
 def _split(want: str) -> tuple[str, str]:
-    """A name has no peer, whatever it reads like."""
+    """Split a claim into what and peer; a name has no peer, whatever its characters."""
     return (want, "") if want.startswith(NAME) else split_claim(want)
 
 

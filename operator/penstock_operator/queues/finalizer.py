@@ -1,4 +1,4 @@
-"""The end of a Queue resource: what becomes of its queue is done, counted and told."""
+"""Handle the deletion of Queue resources: apply the deletionPolicy, count and report the outcome."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from penstock_operator.cluster.resources import Resource
 from penstock_operator.documents.conditions import NOTHING, Ready, Reason, Verdict, condition
 from penstock_operator.documents.declared import FINALIZER, is_removed_with_its_resource, read_queue
 from penstock_operator.metrics.metrics import Metrics
-from penstock_operator.queues.removing import Farewell, Outcome, Removing
+from penstock_operator.queues.queue_removal import Outcome, QueueRemoval, RemovalResult
 from penstock_operator.status.events import Recorder
 from penstock_operator.status.statuses import Statuses
 
 log = logging.getLogger(__name__)
 
 
-class Farewells:
+class QueueFinalizer:
+    """Runs the operator's finalizer on Queues."""
+
     def __init__(
-        self, removing: Removing, recorder: Recorder, statuses: Statuses, mirror: Mirror, metrics: Metrics
+        self, removing: QueueRemoval, recorder: Recorder, statuses: Statuses, mirror: Mirror, metrics: Metrics
     ) -> None:
         self._removing = removing
         self._recorder = recorder
@@ -28,21 +30,21 @@ class Farewells:
         self._metrics = metrics
 
     def forget(self, resource: Resource) -> None:
-        """It is gone."""
+        """Drop what is known of a deleted resource."""
         self._removing.forget(resource)
 
-    async def say(self, resource: Resource) -> Farewell | None:
-        """What its end means for the queue. Raises StoreError: to be tried again."""
-        farewell = await self._removing.remove(read_queue(resource))
-        if farewell is not None:
-            self._metrics.removed.labels(farewell.outcome).inc()
-            await self._recorder.tell(resource, farewell.severity, farewell.outcome, farewell.message)
-        if farewell is None or farewell.outcome is Outcome.REMOVED:
-            await self.tell_whoever_holds(resource)
-        return farewell
+    async def run(self, resource: Resource) -> RemovalResult | None:
+        """Apply the deletionPolicy and report the outcome. Raises StoreError: try again."""
+        result = await self._removing.remove(read_queue(resource))
+        if result is not None:
+            self._metrics.removed.labels(result.outcome).inc()
+            await self._recorder.record(resource, result.severity, result.outcome, result.message)
+        if result is None or result.outcome is Outcome.REMOVED:
+            await self.report_foreign_finalizers(resource)
+        return result
 
-    async def tell_whoever_holds(self, resource: Resource) -> None:
-        """Somebody else's finalizer may be there for long, and `True` would be said of what is gone, or goes."""
+    async def report_foreign_finalizers(self, resource: Resource) -> None:
+        """Set Ready to False if other finalizers keep the resource: its queue is no longer managed."""
         newest = self._mirror.get(resource.key)
         newest = newest if newest is not None and newest.uid == resource.uid else resource
         others = sorted({*newest.finalizers} - {FINALIZER})
@@ -51,8 +53,8 @@ class Farewells:
             return
         self._metrics.depth.forget(newest.key.namespace, newest.key.name)
         is_gone = is_removed_with_its_resource(dict(newest.spec))
-        what = "the queue is gone" if is_gone else "the queue stays in the store, as deletionPolicy says"
-        text = f"{what}; the resource is held by {', '.join(others)}"
+        what = "the queue was deleted" if is_gone else "the queue stays in the store (deletionPolicy)"
+        text = f"{what}; the resource waits for the finalizers {', '.join(others)}"
         try:
             verdict = Verdict(Ready.NO, Reason.REMOVED, text, NOTHING)
             await self._statuses.settle(newest, verdict, quiet=True)

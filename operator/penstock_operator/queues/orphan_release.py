@@ -1,7 +1,7 @@
-"""What stays in the store without its resource is nobody's: whoever declares a Queue of its name has it then.
+"""Release queues and peers whose resources are gone, so that other resources can claim them.
 
-Other operators on the store leave alone what a resource has that they do not see. So they are told when it is gone, or
-when nobody is left who sees to it.
+Other operators on the same store leave queues alone whose owners they cannot see. A release tells them that the
+resource was deleted, or that its operator was uninstalled.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from services.store.model import Listed, Peer, released
 
 log = logging.getLogger(__name__)
 
-RETAINED = Key(Kind.QUEUE, "", "")  # what waits to be looked at, whichever Queue went
+ORPHANS = Key(Kind.QUEUE, "", "")  # the work queue's key for the release of orphans
 
 
-class Retained:
-    """knows: whether all Queues of a namespace are known. alone: nobody else looks at a Queue meanwhile."""
+class OrphanRelease:
+    """The release of orphans. knows: whether a namespace's Queues were listed. alone: locks the key of a Queue."""
 
     def __init__(
         self,
@@ -36,50 +36,48 @@ class Retained:
         self._knows = knows
         self._alone = alone
 
-    async def look(self) -> bool:
-        """Whether the store could be asked."""
+    async def reconcile(self) -> bool:
+        """Release all orphaned queues; return False if the store was unavailable."""
         try:
-            left = [one async for one in self._store.registry.listed() if self._is_left(one)]
+            left = [one async for one in self._store.registry.listed() if self._is_orphaned(one)]
             for one in left:
-                await self._let_go(one)
+                await self._release(one)
         except StoreError:
             return False
         return True
 
-    def _is_left(self, one: Listed) -> bool:
-        """Its resource is gone, or there is another one under its name that declares another queue."""
+    def _is_orphaned(self, one: Listed) -> bool:
+        """Return whether the resource was deleted, or now declares another queue."""
         found = owning_key(one.owner)
         if found is None or not self._knows(found[0]):
             return False
         resource = self._mirror.get(Key(Kind.QUEUE, *found))
         return resource is None or queue_name(resource) != one.name
 
-    async def _let_go(self, one: Listed) -> None:
+    async def _release(self, one: Listed) -> None:
         found = owning_key(one.owner)
         assert found is not None
         async with self._alone(Key(Kind.QUEUE, *found)):
-            if self._is_left(one) and await self._store.catalogue.release(one):
+            if self._is_orphaned(one) and await self._store.catalogue.release(one):
                 fields = {"action": "queue_released", "queue": one.name, "owner": one.owner}
-                log.info(
-                    "the queue %r stays, and is nobody's now: its resource is gone", one.name, extra=fields
-                )
+                log.info("queue %r was released: its resource was deleted", one.name, extra=fields)
 
 
-async def let_go_of_all(store: Store, watched: tuple[str, ...], discoverer: str) -> None:
-    """At the end of a release, once its operator is gone. Raises StoreError.
+async def release_all(store: Store, watched: tuple[str, ...], discoverer: str) -> None:
+    """Release all queues and declared peers of an operator, and delete its discovered peers. Raises StoreError.
 
-    watched: namespaces, () = all. What it found goes; what resources declared stays, and is nobody's.
+    watched: namespaces, () = all.
     """
 
-    def is_of_us(owner: str) -> bool:
+    def is_ours(owner: str) -> bool:
         found = owning_key(owner)
         return found is not None and (not watched or found[0] in watched)
 
     async for one in store.registry.listed():
-        if is_of_us(one.owner):
+        if is_ours(one.owner):
             await store.catalogue.release(one)
     for peer in await store.peers.all():
         if peer.owner == discoverer:
             await store.peers.delete(peer.name)
-        elif isinstance(peer, Peer) and is_of_us(peer.owner):
+        elif isinstance(peer, Peer) and is_ours(peer.owner):
             await store.peers.apply(peer.name, peer.spec, released(peer.owner))

@@ -1,6 +1,6 @@
-"""A Queue resource and the queue of that name in the store: what is different there is put right.
+"""Reconcile a Queue resource with the queue in the store.
 
-Nothing is remembered between two looks: whatever happened to the store meanwhile, the next look finds it.
+No state of the store is kept between two passes, so that the next one corrects any change made meanwhile.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ from services.store.model import (
 
 
 class Queues:
-    """`lacking` answers what is wrong with the peers that are named there, None while that is not known yet.
+    """The reconciler for Queues.
 
-    `watches` answers whether we see a namespace's resources.
-
-    `again` is called with the key of a Queue for which something has become free.
+    lacking: returns what is wrong with the peers of a Remote, None if that is not known yet. watches: whether a
+    namespace is watched. again: called with the key of a Queue whose number or target has become free.
     """
 
     def __init__(
@@ -49,23 +48,23 @@ class Queues:
         self._lacking = lacking
         self._watches = watches
         self._again = again
-        self._waiting: dict[Key, set[str]] = {}  # numbers and destinations that were refused to it
+        self._waiting: dict[Key, set[str]] = {}  # numbers and targets that were refused to it
 
-    async def look(self, declared: DeclaredQueue) -> Verdict | None:
-        """Makes the store's queue as it is declared, if the resource may.
+    async def reconcile(self, declared: DeclaredQueue) -> Verdict | None:
+        """Declare the queue in the store unless another resource has it; return the verdict.
 
-        None if it is another one meanwhile, or if its peers are not known yet: it is looked at again then.
+        Returns None if the resource has changed meanwhile or its peers are not known yet: it is queued again then.
         """
         if declared.spec is None:
             return await self._counted(declared, Verdict(Ready.NO, Reason.INVALID, declared.fault))
         try:
-            verdict = await self._look(declared, declared.spec)
+            verdict = await self._reconcile(declared, declared.spec)
         except StoreError as error:
             verdict = refused(error)
         return verdict if verdict is None or verdict.counts else await self._counted(declared, verdict)
 
     async def _counted(self, declared: DeclaredQueue, verdict: Verdict) -> Verdict:
-        """With what is in its queue, if it has one and the store can be asked."""
+        """Add the queue's counts to the verdict, if it has a queue and the store is available."""
         try:
             found = await self._find(declared.name)
             if found is None or found.owner != owner_of(declared.resource.key):
@@ -74,14 +73,14 @@ class Queues:
         except StoreError:
             return verdict
 
-    async def _look(self, declared: DeclaredQueue, spec: QueueSpec) -> Verdict | None:
+    async def _reconcile(self, declared: DeclaredQueue, spec: QueueSpec) -> Verdict | None:
         found = await self._find(declared.name)
         if self._claimants.get(declared.resource.key) is not declared:
             return None
         if lost := self._claimants.lost(declared):
-            await self._let_go(declared, found, keeps=())
+            await self._release(declared, found, keeps=())
             return Verdict(Ready.NO, Reason.CONFLICT, _lost(declared, lost))
-        if stranger := self._stranger(declared, found):
+        if stranger := self._foreign_owner(declared, found):
             return Verdict(Ready.NO, Reason.CONFLICT, stranger)
         spec = await self._store.catalogue.settled(spec, found)
         if found is None or found.spec != spec or found.owner != owner_of(declared.resource.key):
@@ -90,14 +89,16 @@ class Queues:
         return self._verdict(found, spec, await self._store.listing.stats(found))
 
     async def _declare(self, declared: DeclaredQueue, found: Queue | None, spec: QueueSpec) -> None:
-        """Raises StoreError. Of several that swap their numbers the first is refused, and lets go for the others."""
+        """Declare the queue, or release its old numbers if a new one is taken: Queues may swap. Raises StoreError."""
         key = declared.resource.key
         had = set() if found is None else set(found.spec.claims())
-        self._waiting[key] = {split_claim(claim)[0] for claim in spec.claims()}  # it may come while we ask
+        self._waiting[key] = {
+            split_claim(claim)[0] for claim in spec.claims()
+        }  # a number may become free during the call
         try:
             await self._store.catalogue.declare(declared.name, spec, owner_of(key), replace=True)
         except NumberTaken:
-            await self._let_go(declared, found, keeps=spec.numbers())
+            await self._release(declared, found, keeps=spec.numbers())
             raise
         self._waiting.pop(key, None)
         self._wake(had.difference(spec.claims()))
@@ -108,39 +109,39 @@ class Queues:
         except QueueUnknown:
             return None
 
-    def _stranger(self, declared: DeclaredQueue, found: Queue | None) -> str:
-        """Another resource's queue, that we do not see; what nobody's resource declares is adopted."""
+    def _foreign_owner(self, declared: DeclaredQueue, found: Queue | None) -> str:
+        """Return the conflict if the queue belongs to a resource that is not watched, else ''."""
         owner = "" if found is None else found.owner
         key = owning_key(owner)
         if key is None or owner == owner_of(declared.resource.key) or self._watches(key[0]):
             return ""
         return (
-            f"the queue {declared.name!r} belongs to Queue {key[1]!r} in namespace {key[0]!r}, which another operator "
-            "sees to: choose another queueName, or delete that one; if that operator is gone for good, "
+            f"queue {declared.name!r} belongs to Queue {key[1]!r} in namespace {key[0]!r}, which another operator "
+            "manages: choose another queueName or delete that Queue; if that operator no longer exists, run "
             f"penstock queue release {declared.name}"
         )
 
-    async def _let_go(self, declared: DeclaredQueue, found: Queue | None, keeps: Iterable[str]) -> None:
-        """Numbers are free for whoever wants them, but for these. The messages stay, and are reached by the name."""
+    async def _release(self, declared: DeclaredQueue, found: Queue | None, keeps: Iterable[str]) -> None:
+        """Release the queue's numbers except `keeps`. The messages stay and are reached by the queue's name."""
         if found is None or found.owner != owner_of(declared.resource.key):
             return
-        if gone := set(found.spec.numbers()).difference(keeps):
+        if freed := set(found.spec.numbers()).difference(keeps):
             await self._store.catalogue.declare(
-                found.name, _without(gone, found.spec), found.owner, replace=True
+                found.name, _without(freed, found.spec), found.owner, replace=True
             )
-            self._wake(gone)
+            self._wake(freed)
 
-    def _wake(self, gone: set[str]) -> None:
-        """Nobody has these claims any more."""
-        free = {split_claim(claim)[0] for claim in gone}
-        for key in [key for key, wanted in self._waiting.items() if wanted & free]:
+    def _wake(self, freed: set[str]) -> None:
+        """Queue the Queues that wait for one of these claims."""
+        free = {split_claim(claim)[0] for claim in freed}
+        for key in [key for key, claims in self._waiting.items() if claims & free]:
             del self._waiting[key]
             self._again(key)
 
     def _verdict(self, queue: Queue, spec: QueueSpec, stats: dict[str, Any]) -> Verdict | None:
         counts = _counts(queue, stats)
         if queue.unkept:
-            text = f"ackLevel {queue.spec.ack_level} is more than the store was last found to keep: see its persistence"
+            text = f"the store no longer supports ackLevel {queue.spec.ack_level}: check its persistence settings"
             return Verdict(Ready.NO, Reason.ACK_LEVEL_REFUSED, text, counts)
         unfit = self._lacking(spec.remote) if spec.remote is not None and spec.remote.peers else ""
         if unfit is None:
@@ -148,8 +149,8 @@ class Queues:
         if unfit:
             return Verdict(Ready.NO, Reason.UNKNOWN_PEER, unfit, counts)
         if spec.paused:
-            return Verdict(Ready.YES, Reason.PAUSED, "paused: nothing is put in or given out", counts)
-        return Verdict(Ready.YES, Reason.DECLARED, stats["condition"] or "as it is declared", counts)
+            return Verdict(Ready.YES, Reason.PAUSED, "paused: puts and deliveries are stopped", counts)
+        return Verdict(Ready.YES, Reason.DECLARED, stats["condition"] or "declared in the store", counts)
 
 
 def _counts(queue: Queue, stats: dict[str, Any]) -> dict[str, Any]:
@@ -166,15 +167,15 @@ def _lost(declared: DeclaredQueue, lost: dict[str, Key]) -> str:
     if name in lost:
         by = lost[name]
         return (
-            f"the queue {declared.name!r} belongs to Queue {by.name!r} in namespace {by.namespace!r}, which is older: "
-            "choose another queueName, or delete one of them"
+            f"queue {declared.name!r} belongs to the older Queue {by.name!r} in namespace {by.namespace!r}: "
+            "choose another queueName or delete one of them"
         )
     taken = ", ".join(f"{claim} (Queue {by.namespace}/{by.name})" for claim, by in sorted(lost.items()))
-    return f"an older Queue has {taken}: choose other numbers, or delete one of them"
+    return f"taken by an older Queue: {taken}; choose other numbers or delete one of them"
 
 
 def _without(numbers: set[str], spec: QueueSpec) -> QueueSpec:
-    """The same without these numbers."""
+    """Return the spec without these numbers."""
 
     def left(protocol: str, number: int | None) -> int | None:
         return None if number is None or number_name(protocol, number) in numbers else number

@@ -1,4 +1,1 @@
-"""Redrive resources bring dead letters back, in steps, and report how far they are.
-
-It knows queues only as the place where letters come from and go to.
-"""
+"""Run Redrive resources: move dead letters back in steps and report the progress."""

@@ -1,4 +1,4 @@
-"""What a Redrive's status says on its way and at its end."""
+"""Write the status of a Redrive while it runs and when it ends."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from penstock_operator.cluster.resources import Resource
 from penstock_operator.documents.conditions import Ready, Reason, Verdict
 from penstock_operator.documents.redrive_spec import RedriveSpec
 from penstock_operator.metrics.metrics import Metrics
-from penstock_operator.redrives.redriving import Progress
+from penstock_operator.redrives.redrive_run import Progress
 from penstock_operator.status.statuses import Statuses
 from services.store import StoreError
 
-TELL_S = 2.0  # between two writings of how far it is
+REPORT_S = 2.0  # between two updates of the progress
 
 
 class Superseded(Exception):
-    """It is gone, or another one has its name: nothing more is moved, and nobody is told."""
+    """The Redrive was deleted or recreated: stop without a report."""
 
 
-class Telling:
-    """How far one is, as its status says it: no oftener than every TELL_S, but the end at once."""
+class RedriveStatus:
+    """The status of one Redrive: progress is written at most every REPORT_S, the end at once."""
 
     def __init__(
         self,
@@ -33,25 +33,24 @@ class Telling:
         spec: RedriveSpec,
         last: Progress | None,
     ) -> None:
-        self._settle = partial(statuses.settle, counts_s=TELL_S)
+        self._settle = partial(statuses.settle, counts_s=REPORT_S)
         self._mirror = mirror
         self._resource = resource
         self._metrics = metrics
         self.last = last
         self._doing = (
-            "dead letters are being counted; none is moved: dryRun"
-            if spec.dry_run
-            else "dead letters are being moved"
+            "counting dead letters; none are moved (dryRun)" if spec.dry_run else "moving dead letters"
         )
 
     async def progress(self, progress: Progress) -> None:
+        """Count and report the progress. Raises ApiError, Superseded."""
         if self.last is not None:
             self._metrics.redriven.inc(max(0, progress.moved - self.last.moved))
         self.last = progress
         await self.verdict(_running(progress, self._doing))
 
     async def verdict(self, verdict: Callable[[Progress | None], Verdict]) -> None:
-        """Raises ApiError, Superseded."""
+        """Write the verdict. Raises ApiError, Superseded."""
         newest = self._mirror.get(self._resource.key)
         if newest is None or newest.uid != self._resource.uid:
             raise Superseded
@@ -65,14 +64,16 @@ def _running(progress: Progress, doing: str) -> Callable[[Progress | None], Verd
 
 
 def complete(progress: Progress, spec: RedriveSpec) -> Callable[[Progress | None], Verdict]:
+    """Return the verdict for a complete Redrive."""
     if spec.dry_run:
-        text = f"{progress.matched} dead letters match; nothing was moved: dryRun"
+        text = f"{progress.matched} dead letters match; none were moved (dryRun)"
         return lambda _: Verdict(Ready.YES, Reason.COMPLETE, text, progress.fields())
-    gone = progress.matched - progress.moved
-    text = f"{progress.moved} dead letters are in {spec.target or spec.source}"
-    text += f"; {gone} were gone before they could be moved" if gone > 0 else ""
+    missing = progress.matched - progress.moved
+    text = f"moved {progress.moved} dead letters to {spec.target or spec.source}"
+    text += f"; {missing} were gone before they could be moved" if missing > 0 else ""
     return lambda _: Verdict(Ready.YES, Reason.COMPLETE, text, progress.fields())
 
 
 def stopped(reason: Reason, error: StoreError) -> Callable[[Progress | None], Verdict]:
+    """Return the verdict for a Redrive that an error has stopped."""
     return lambda last: Verdict(Ready.NO, reason, str(error), last.fields() if last is not None else {})

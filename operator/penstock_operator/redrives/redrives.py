@@ -1,4 +1,4 @@
-"""All Redrives: each that is not done is on its way, in a task of its own."""
+"""Run all Redrives that are not done, each in a task of its own."""
 
 from __future__ import annotations
 
@@ -16,31 +16,30 @@ from penstock_operator.documents.conditions import Ready, Reason, Verdict, condi
 from penstock_operator.documents.declared import queue_name, read
 from penstock_operator.documents.redrive_spec import RedriveDocument, RedriveSpec
 from penstock_operator.metrics.metrics import Metrics
-from penstock_operator.redrives.redrive_status import Superseded, Telling, complete, stopped
-from penstock_operator.redrives.redriving import (
+from penstock_operator.redrives.redrive_run import (
     Foreign,
-    Illegible,
-    MadeAnew,
     Missing,
     Progress,
-    Redriving,
-    Tell,
+    RedriveRun,
+    Report,
+    SourceRecreated,
+    UnreadableStatus,
     progress_of,
 )
+from penstock_operator.redrives.redrive_status import RedriveStatus, Superseded, complete, stopped
 from penstock_operator.status.statuses import Statuses
 from services.store import Store, StoreError
 from services.store.model import DomainMismatch, MessageTooLarge, QueueUnknown, ReasonUnknown
 
 log = logging.getLogger(__name__)
 
-FOR_QUEUES_S = (
-    60.0  # for queues that are not there yet and that no Queue declares, once the store can be asked
-)
-ENDED_BY = (QueueUnknown, DomainMismatch, MessageTooLarge, Foreign, MadeAnew, ReasonUnknown)
+FOR_QUEUES_S = 60.0  # how long to wait for queues that do not exist and that no Queue declares
+ENDED_BY = (QueueUnknown, DomainMismatch, MessageTooLarge, Foreign, SourceRecreated, ReasonUnknown)
 ENDS = (Reason.COMPLETE, Reason.FAILED, Reason.INVALID)
 
 
 def is_done(resource: Resource) -> bool:
+    """Return whether the status says that this generation has ended."""
     found = condition(resource.status)
     return (
         found.get("reason") in list(ENDS) and resource.status.get("observedGeneration") == resource.generation
@@ -48,15 +47,15 @@ def is_done(resource: Resource) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Going:
-    """One that is on its way."""
+class _Running:
+    """A running Redrive."""
 
     resource: Resource
     task: asyncio.Task[None]
 
 
 class Redrives:
-    """`again` is called with the key of one that could not go on, and is to be looked at later."""
+    """The running Redrives. again: called with the key of one to be tried again later."""
 
     def __init__(
         self,
@@ -73,14 +72,14 @@ class Redrives:
         self._metrics = metrics
         self._again = again
         self._clock = clock
-        self._asked: dict[str, float] = {}  # when the store could first be asked for its queues, by uid
-        self._going: dict[Key, _Going] = {}
-        self._errands: set[asyncio.Task[None]] = set()
+        self._asked: dict[str, float] = {}  # uid -> when its queues were first looked up
+        self._running: dict[Key, _Running] = {}
+        self._cleanups: set[asyncio.Task[None]] = set()
 
-    async def look(self, resource: Resource) -> None:
-        """Begins it, or goes on with it, unless it is done or on its way. Raises ApiError."""
+    async def reconcile(self, resource: Resource) -> None:
+        """Start or resume a Redrive unless it is done or running. Raises ApiError."""
         self._stop_another(resource)
-        if resource.deleting:  # though somebody's finalizer may hold it
+        if resource.deleting:  # also while a foreign finalizer keeps it
             self.stop(resource)
             return
         if is_done(resource):
@@ -90,101 +89,108 @@ class Redrives:
         if document is None:
             await self._statuses.settle(resource, Verdict(Ready.NO, Reason.INVALID, fault))
             return
-        if resource.key not in self._going:
+        if resource.key not in self._running:
             await self._begin(resource, document.spec)
 
     async def _begin(self, resource: Resource, spec: RedriveSpec) -> None:
-        """Or where it was. Raises ApiError."""
+        """Start a Redrive, or resume it from its status. Raises ApiError."""
         try:
             before = progress_of(resource.status)
-        except Illegible as error:
+        except UnreadableStatus as error:
             await self._statuses.settle(resource, Verdict(Ready.NO, Reason.FAILED, str(error)))
             self.stop(resource)
             return
-        telling = Telling(self._statuses, self._mirror, resource, self._metrics, spec, before)
-        task = asyncio.create_task(self._run(resource, spec, telling), name=str(resource.key))
-        self._going[resource.key] = _Going(resource, task)
+        status = RedriveStatus(self._statuses, self._mirror, resource, self._metrics, spec, before)
+        task = asyncio.create_task(self._run(resource, spec, status), name=str(resource.key))
+        self._running[resource.key] = _Running(resource, task)
 
     def stop(self, resource: Resource) -> None:
-        """It is gone, or going: what it has moved stays moved."""
-        going = self._going.get(resource.key)
-        if going is not None and going.resource.uid == resource.uid:
-            going.task.cancel()
-            del self._going[resource.key]
+        """Stop a Redrive that is deleted; letters already moved stay moved."""
+        running = self._running.get(resource.key)
+        if running is not None and running.resource.uid == resource.uid:
+            running.task.cancel()
+            del self._running[resource.key]
         self._asked.pop(resource.uid, None)
         document, _ = read(resource, RedriveDocument)
         if document is not None:
-            errand = asyncio.create_task(_forget(self._redriving(resource, document.spec)))
-            self._errands.add(errand)
-            errand.add_done_callback(self._errands.discard)
+            cleanup = asyncio.create_task(_forget(self._run_of(resource, document.spec)))
+            self._cleanups.add(cleanup)
+            cleanup.add_done_callback(self._cleanups.discard)
 
     def _stop_another(self, resource: Resource) -> None:
-        """Who had the name before may end without a word, or later than the next begins."""
-        going = self._going.get(resource.key)
-        if going is not None and going.resource.uid != resource.uid:
-            self.stop(going.resource)
+        """Stop an earlier Redrive of the same name, whose deletion may have been missed."""
+        running = self._running.get(resource.key)
+        if running is not None and running.resource.uid != resource.uid:
+            self.stop(running.resource)
 
     @property
     def is_idle(self) -> bool:
-        """None is on its way."""
-        return not self._going
+        """Return whether no Redrive is running."""
+        return not self._running
 
     async def close(self) -> None:
-        tasks = [going.task for going in self._going.values()]
+        """Cancel all running Redrives; they resume after a restart."""
+        tasks = [running.task for running in self._running.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _redriving(self, resource: Resource, spec: RedriveSpec, tell: Tell | None = None) -> Redriving:
-        return Redriving(self._store, spec, resource.key.namespace, resource.uid, tell or _tell_nobody)
+    def _run_of(self, resource: Resource, spec: RedriveSpec, report: Report | None = None) -> RedriveRun:
+        return RedriveRun(self._store, spec, resource.key.namespace, resource.uid, report or _ignore_progress)
 
-    async def _run(self, resource: Resource, spec: RedriveSpec, telling: Telling) -> None:
-        async def tell(progress: Progress) -> None:
+    async def _run(self, resource: Resource, spec: RedriveSpec, status: RedriveStatus) -> None:
+        async def report(progress: Progress) -> None:
             self._asked.setdefault(resource.uid, self._clock())
-            await telling.progress(progress)
+            await status.progress(progress)
 
-        redriving = self._redriving(resource, spec, tell)
+        run = self._run_of(resource, spec, report)
         try:
-            if not await self._go(resource, spec, redriving, telling):
+            if not await self._go(resource, spec, run, status):
                 self._again(resource.key)
         except Superseded:
             return
         except ApiError as error:
             fields = {"action": "redrive_untold", "object": str(resource.key)}
-            log.warning("%s goes on later: %s", resource.key, error, extra=fields)
+            log.warning(
+                "%s could not report its progress; retrying later: %s", resource.key, error, extra=fields
+            )
             self._again(resource.key)
         except Exception:
-            log.exception("%s failed", resource.key, extra={"action": "redrive_fault"})
+            log.exception(
+                "%s failed after an internal error; retrying later",
+                resource.key,
+                extra={"action": "redrive_fault"},
+            )
             self._again(resource.key)
         finally:
             self._end(resource)
 
     def _end(self, resource: Resource) -> None:
-        going = self._going.get(resource.key)
-        if going is not None and going.task is asyncio.current_task():
-            del self._going[resource.key]
+        running = self._running.get(resource.key)
+        if running is not None and running.task is asyncio.current_task():
+            del self._running[resource.key]
 
     async def _go(
-        self, resource: Resource, spec: RedriveSpec, redriving: Redriving, telling: Telling
+        self, resource: Resource, spec: RedriveSpec, run: RedriveRun, status: RedriveStatus
     ) -> bool:
-        """Whether it is over. The store counts until that has been told: whoever goes on knows by it."""
+        """Run a Redrive; return whether it has ended. The store's count is kept until the end has been written."""
         try:
-            progress = await redriving.go(telling.last)
-            await telling.verdict(complete(progress, spec))
+            progress = await run.go(status.last)
+            await status.verdict(complete(progress, spec))
         except ENDED_BY as error:
             if isinstance(error, Missing) and self._may_come(resource, error.name):
-                await telling.verdict(stopped(Reason.PENDING, error))
+                await status.verdict(stopped(Reason.PENDING, error))
                 return False
-            await telling.verdict(stopped(Reason.FAILED, error))
+            await status.verdict(stopped(Reason.FAILED, error))
         except StoreError as error:
-            await telling.verdict(stopped(Reason.PENDING, error))
+            await status.verdict(stopped(Reason.PENDING, error))
             return False
-        await _forget(redriving)
+        await _forget(run)
         self._asked.pop(resource.uid, None)
         return True
 
     def _may_come(self, resource: Resource, name: str) -> bool:
-        """A queue that was applied together with it, or that a Queue declares and the store has lost or not yet."""
+        """Return whether a missing queue may still appear: just applied, or declared by a Queue."""
         now = self._clock()
         if now - self._asked.setdefault(resource.uid, now) < FOR_QUEUES_S:
             return True
@@ -193,10 +199,10 @@ class Redrives:
         return any(queue_name(each) == name for each in queues if not each.deleting)
 
 
-async def _tell_nobody(_: Progress) -> None:
+async def _ignore_progress(_: Progress) -> None:
     return None
 
 
-async def _forget(redriving: Redriving) -> None:
-    with contextlib.suppress(StoreError):  # a number in a queue's hash stays
-        await redriving.forget()
+async def _forget(run: RedriveRun) -> None:
+    with contextlib.suppress(StoreError):  # leaves one number in the queue's hash
+        await run.forget()

@@ -1,4 +1,1 @@
-"""What is written about a resource: its status and its events, and when.
-
-It does not decide what is true of a resource.
-"""
+"""Write statuses and events of resources."""

@@ -1,4 +1,4 @@
-"""Events: what changed, for `kubectl describe`. One a change: what stays as it is has none."""
+"""Write Kubernetes events, one per change."""
 
 from __future__ import annotations
 
@@ -15,22 +15,26 @@ from services.store.model import API_VERSION
 log = logging.getLogger(__name__)
 
 COMPONENT = "penstock-operator"
-MAX_MESSAGE = 1000  # characters; the API server takes 1024 octets
+MAX_MESSAGE = 1000  # bytes; the API server accepts 1024
 
 
 class Severity(StrEnum):
+    """The type of an event."""
+
     NORMAL = "Normal"
     WARNING = "Warning"
 
 
 class Recorder:
+    """Writes events to the API server and the log."""
+
     def __init__(self, api: Api, metrics: Metrics) -> None:
         self._api = api
         self._metrics = metrics
         self._instance = socket.gethostname()
 
-    async def tell(self, resource: Resource, severity: Severity, reason: str, message: str) -> None:
-        """Never raises: an event that cannot be written is in the log."""
+    async def record(self, resource: Resource, severity: Severity, reason: str, message: str) -> None:
+        """Log and write an event. Never raises."""
         message = message.encode()[:MAX_MESSAGE].decode(errors="ignore")
         fields = {"action": "event", "object": str(resource.key), "reason": reason}
         level = logging.INFO if severity is Severity.NORMAL else logging.WARNING
@@ -39,7 +43,7 @@ class Recorder:
         try:
             await self._api.call("POST", path, self._document(resource, severity, reason, message))
         except ApiError as error:
-            log.debug("the event was not taken: %s", error, extra={"action": "event_failed"})
+            log.debug("the event could not be written: %s", error, extra={"action": "event_failed"})
         else:
             self._metrics.events.labels(reason).inc()
 

@@ -1,4 +1,1 @@
-"""The store as the operator watches it: whether it can be used, whose data it holds, and what rings left behind.
-
-It changes nothing in the store.
-"""
+"""Watch the store: its availability, its data set, and messages stranded in queues of removed ring nodes."""

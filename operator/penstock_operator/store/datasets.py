@@ -1,6 +1,6 @@
-"""Which data the store holds, and whether it is other than before: also before this operator was started.
+"""Detect that the store came back with another data set, also across restarts of the operator.
 
-It stands in a ConfigMap. An operator that is started anew while the store is empty would know of no other data.
+The data set is recorded in a ConfigMap, since an operator that restarts while the store is empty has no other record.
 """
 
 from __future__ import annotations
@@ -18,37 +18,41 @@ from penstock_operator.metrics.metrics import Metrics
 log = logging.getLogger(__name__)
 
 DATASET, REPLACED = "dataset", "replaced"  # keys in the ConfigMap
-AGAIN_S = 5.0  # where the API server did not do it
+RETRY_S = 5.0  # after a failed write
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownDataset:
+    """A data set and when the last replacement was found."""
+
     dataset: str = ""  # '': none yet
-    replaced_s: int = 0  # when it was found in place of another, since 1970; 0: never
+    replaced_s: int = 0  # when the last replacement was found, since 1970; 0: never
 
 
-class Memory:
-    """Raises ApiError from both."""
+class DatasetRecord:
+    """The record in a ConfigMap. Both methods raise ApiError."""
 
     def __init__(self, api: Api, namespace: str, name: str) -> None:
-        """name: of the ConfigMap."""
+        """Select the ConfigMap."""
         self._api = api
         self._metadata = {"name": name, "namespace": namespace}
         self._path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
 
-    async def recall(self) -> Known:
+    async def recall(self) -> KnownDataset:
+        """Read the record; empty if there is none."""
         try:
             found = await self._api.call("GET", self._path)
         except ApiError as error:
             if error.status != 404:
                 raise
-            return Known()
-        told = found.get("data") or {}
-        replaced = str(told.get(REPLACED, ""))
+            return KnownDataset()
+        data = found.get("data") or {}
+        replaced = str(data.get(REPLACED, ""))
         is_time = replaced.isascii() and replaced.isdecimal() and len(replaced) < 16
-        return Known(str(told.get(DATASET, "")), int(replaced) if is_time else 0)
+        return KnownDataset(str(data.get(DATASET, "")), int(replaced) if is_time else 0)
 
-    async def keep(self, known: Known) -> None:
+    async def keep(self, known: KnownDataset) -> None:
+        """Write the record."""
         document: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -59,34 +63,36 @@ class Memory:
 
 
 class Datasets:
+    """Tracks the store's data set."""
+
     def __init__(
-        self, memory: Memory | None, metrics: Metrics, clock: Callable[[], float] = time.time
+        self, memory: DatasetRecord | None, metrics: Metrics, clock: Callable[[], float] = time.time
     ) -> None:
-        """memory: None = nothing outlives the process."""
+        """Start without a data set. memory: None = the record does not survive a restart."""
         self._memory = memory
         self._metrics = metrics
         self._clock = clock
-        self._first = ""  # since the process began
-        self._now = Known()
-        self._kept: Known | None = None  # None: nobody knows yet what was kept before
+        self._first = ""  # the first one of this process
+        self._now = KnownDataset()
+        self._kept: KnownDataset | None = None  # None until the record has been read
         self._news = asyncio.Event()
 
     @classmethod
     def kept_in(cls, api: Api, namespace: str, configmap: str, metrics: Metrics) -> Self:
-        """configmap: '' = none."""
-        return cls(Memory(api, namespace, configmap) if configmap else None, metrics)
+        """Create it with this ConfigMap; '' = none."""
+        return cls(DatasetRecord(api, namespace, configmap) if configmap else None, metrics)
 
     def holds(self, dataset: str) -> None:
-        """The store can be used, and this is what it holds."""
+        """Record the data set of the available store."""
         self._first = self._first or dataset
         if self._now.dataset not in ("", dataset):
             self._found_another(self._now.dataset, dataset)
         else:
-            self._is(Known(dataset, self._now.replaced_s))
+            self._is(KnownDataset(dataset, self._now.replaced_s))
         self._news.set()
 
     async def run(self) -> None:
-        """Until it is cancelled. What cannot be remembered is told, and keeps nothing else from being done."""
+        """Write the record after each change until cancelled; log and retry failures."""
         trouble = ""
         while True:
             await self._news.wait()
@@ -96,11 +102,11 @@ class Datasets:
                 trouble = ""
             except ApiError as error:
                 if str(error) != trouble:
-                    text = "the store's data set cannot be remembered: %s"
+                    text = "the store's data set could not be recorded; retrying: %s"
                     log.warning(text, error, extra={"action": "dataset_not_kept"})
                 trouble = str(error)
                 self._news.set()
-                await asyncio.sleep(AGAIN_S)
+                await asyncio.sleep(RETRY_S)
 
     async def _remember(self) -> None:
         if self._memory is None:
@@ -108,11 +114,11 @@ class Datasets:
         if self._kept is None:
             self._kept = await self._memory.recall()
             if self._kept.dataset not in ("", self._first):
-                held = self._now.dataset  # it may have changed once more since
+                held = self._now.dataset  # it may have changed again since
                 self._found_another(self._kept.dataset, self._first)
-                self._is(Known(held, self._now.replaced_s))
+                self._is(KnownDataset(held, self._now.replaced_s))
             elif not self._now.replaced_s:
-                self._is(Known(self._now.dataset, self._kept.replaced_s))
+                self._is(KnownDataset(self._now.dataset, self._kept.replaced_s))
         if (now := self._now) != self._kept:
             await self._memory.keep(now)
             self._kept = now
@@ -120,11 +126,11 @@ class Datasets:
     def _found_another(self, old: str, new: str) -> None:
         self._metrics.restored.inc()
         log.error(
-            "the store holds another data set than before: it came back empty, or somebody set it up anew",
+            "the store has another data set than before: it came back empty or was set up again",
             extra={"action": "store_restored", "old": old, "new": new},
         )
-        self._is(Known(new, int(self._clock())))
+        self._is(KnownDataset(new, int(self._clock())))
 
-    def _is(self, known: Known) -> None:
+    def _is(self, known: KnownDataset) -> None:
         self._now = known
         self._metrics.replaced.set(known.replaced_s)

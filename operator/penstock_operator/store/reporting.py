@@ -1,4 +1,4 @@
-"""What the operator tells of a store in metrics, and does nothing about: how queues stand, its memory, the report."""
+"""Export metrics of the store: queue statistics, log losses, memory, and the analytics report."""
 
 from __future__ import annotations
 
@@ -13,16 +13,22 @@ from services.store.report import keep_reading
 from services.store.upkeep import POLL_INTERVAL_S, copies_lost, poll_store, read_store_stats
 
 
-async def keep_telling(store: Store, metrics: Metrics, sweep_s: float) -> None:
-    """Until it is cancelled. sweep_s: how often at least."""
-    often = min(POLL_INTERVAL_S, sweep_s)
+async def report_metrics(store: Store, metrics: Metrics, sweep_s: float) -> None:
+    """Export until cancelled. sweep_s: longest interval."""
+    interval_s = min(POLL_INTERVAL_S, sweep_s)
     async with asyncio.TaskGroup() as group:
         group.create_task(Stranded(store, metrics, sweep_s).run())
         group.create_task(keep_reading(store.registry, metrics.report.update, sweep_s))
         group.create_task(
             poll_store(
-                partial(read_store_stats, store.registry, store.listing), metrics.queue_states.update, often
+                partial(read_store_stats, store.registry, store.listing),
+                metrics.queue_states.update,
+                interval_s,
             )
         )
-        group.create_task(poll_store(partial(copies_lost, store.domains), metrics.log_losses.update, often))
-        group.create_task(poll_store(partial(memory_of, store.connector), metrics.store_memory.update, often))
+        group.create_task(
+            poll_store(partial(copies_lost, store.domains), metrics.log_losses.update, interval_s)
+        )
+        group.create_task(
+            poll_store(partial(memory_of, store.connector), metrics.store_memory.update, interval_s)
+        )

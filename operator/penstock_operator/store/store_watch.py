@@ -1,4 +1,4 @@
-"""Whether the store can be used, and what to do when it can again: an empty one is set up, and all is looked at."""
+"""Poll the store's availability; set up an empty store, and reconcile everything once the store is back."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from services.store.model import DatasetLost, NotInitialised, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 1.0
-PROMISES_S = 10.0  # between two looks at what the store can promise
+POLL_S = 1.0
+PROMISES_S = 10.0  # between checks of the ack levels that the store supports
 
 
 class StoreWatch:
-    """`on_change` is called when the store can be used again, or holds other data, all of it or a domain.
+    """The store's availability.
 
-    `holds` is told its data set then.
+    on_change: called when the store or a domain becomes available or has other data. holds: called with the data set.
     """
 
     def __init__(
@@ -34,11 +34,9 @@ class StoreWatch:
         *,
         accept_loss: bool,
     ) -> None:
-        self._down: StoreError | None = StoreUnavailable("the store has not been asked yet")
-        self._lost: frozenset[str] = (
-            frozenset()
-        )  # domains that are empty, as when one shard of a Cluster came back so
-        self._refused: dict[Key, str] = {}  # what it could not do, though it answers: it may take no writes
+        self._down: StoreError | None = StoreUnavailable("the store has not been polled yet")
+        self._lost: frozenset[str] = frozenset()  # empty domains, such as a shard that lost its data
+        self._refused: dict[Key, str] = {}  # writes that failed though the store answers
         self._store = store
         self._on_change = on_change
         self._holds = holds
@@ -49,19 +47,19 @@ class StoreWatch:
 
     @property
     def trouble(self) -> StoreError | None:
-        """Why the store, or a part of it, cannot be used now."""
+        """Return why the store or a domain is unavailable, or None."""
         trouble = self.trouble_at(min(self._lost, default=""))
         refused = next(iter(self._refused.values()), None)
         return trouble or (None if refused is None else StoreUnavailable(refused))
 
     def trouble_at(self, domain: str) -> StoreError | None:
-        """Why this part of it cannot be used now."""
+        """Return why this domain is unavailable, or None."""
         if self._down is None and domain in self._lost:
             return DatasetLost(_empty(domain))
         return self._down
 
     def verdict_at(self, domain: str) -> Verdict | None:
-        """The same, as a Queue's status has it."""
+        """Return the verdict for Queues of an unavailable domain, or None."""
         trouble = self.trouble_at(domain)
         if trouble is None:
             return None
@@ -70,32 +68,33 @@ class StoreWatch:
         return Verdict(Ready.UNKNOWN, Reason.STORE_UNAVAILABLE, str(trouble))
 
     def note(self, key: Key, refused: str) -> set[Key]:
-        """What a look at it found the store not to do, '' = nothing; who may be looked at again, as it does now."""
+        """Record whether the store refused to reconcile a key ('' = no); return the keys to retry now."""
         if refused and self._down is None:
             if not self._refused:
-                log.warning("the store refuses: %s", refused, extra={"action": "store_refuses"})
+                log.warning("the store refuses writes: %s", refused, extra={"action": "store_refuses"})
             self._refused[key] = refused
             self._metrics.store_up.set(0)
         elif key in self._refused:
             others = {*self._refused} - {key}
-            self._refused.clear()  # those that are refused again say so
+            self._refused.clear()  # keys that fail again are added again
             self._metrics.store_up.set(0 if self._down or self._lost else 1)
-            log.info("the store does what it refused", extra={"action": "store_accepts"})
+            log.info("the store accepts writes again", extra={"action": "store_accepts"})
             return others
         return set()
 
     def forget(self, key: Key) -> None:
-        """It is gone."""
+        """Drop a deleted resource."""
         if self._refused.pop(key, None) is not None and not self._refused:
             self._metrics.store_up.set(0 if self._down or self._lost else 1)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Poll until cancelled."""
         while True:
-            await self.look()
-            await asyncio.sleep(LOOK_S)
+            await self.poll()
+            await asyncio.sleep(POLL_S)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
+        """Poll the store once and set it up if necessary."""
         try:
             if self._down is not None:
                 await self._set_up()
@@ -106,23 +105,25 @@ class StoreWatch:
         except StoreError as error:
             self._is_down(error)
             return
-        await self._look_for_replicas()
+        await self._check_ack_levels()
         if self._down is not None or (epoch, lost) != (self._epoch, self._lost):
             self._is_up(epoch, lost)
 
-    async def _look_for_replicas(self) -> None:
-        """Let Queues be looked at again once the store keeps ack levels that it did not keep before."""
+    async def _check_ack_levels(self) -> None:
+        """Reconcile everything once the store supports stricter ack levels, such as after a replica has joined."""
         if time.monotonic() < self._promises_at + PROMISES_S:
             return
         self._promises_at = time.monotonic()
         try:
             if await self._store.promises.raise_levels():
                 log.info(
-                    "the store keeps stricter ack levels than before", extra={"action": "promises_raised"}
+                    "the store supports stricter ack levels than before", extra={"action": "promises_raised"}
                 )
                 self._on_change()
-        except StoreError as error:  # the next look says whether the store is away
-            log.warning("what the store keeps is not known: %s", error, extra={"action": "promises_unknown"})
+        except StoreError as error:  # the next poll shows whether the store is down
+            log.warning(
+                "the store's ack levels could not be checked: %s", error, extra={"action": "promises_unknown"}
+            )
 
     async def _epoch_now(self) -> str:
         try:
@@ -136,18 +137,18 @@ class StoreWatch:
         return frozenset([name for name in ready if await self._store.get_domain(name).epoch() == ""])
 
     async def _set_up(self) -> None:
-        """Functions of this version, a dataset if there is none, and what the store can promise now."""
+        """Load the functions, start a data set if there is none, and record the ack levels."""
         self._store.catalogue.forget_all()
         try:
             await self._store.initialise(accept_loss=self._accept_loss)
         except DatasetLost:
-            if not await self._lost_domains():  # else all but these is set up
+            if not await self._lost_domains():  # other domains were set up
                 raise
 
     def _is_down(self, trouble: StoreError) -> None:
         self._metrics.store_up.set(0)
         if str(self._down) != str(trouble):
-            log.warning("the store cannot be used: %s", trouble, extra={"action": "store_down"})
+            log.warning("the store is unavailable: %s", trouble, extra={"action": "store_down"})
         self._refused.clear()
         was_up, self._down = self._down is None, trouble
         if was_up:
@@ -160,14 +161,14 @@ class StoreWatch:
         for name in sorted(lost):
             log.warning("%s", _empty(name), extra={"action": "domain_lost", "epoch": epoch})
         if not lost:
-            log.info("the store can be used", extra={"action": "store_up", "epoch": epoch})
+            log.info("the store is available", extra={"action": "store_up", "epoch": epoch})
         self._on_change()
 
 
 def _dataset(epoch: str) -> str:
-    """It stays when the data goes on in a new generation."""
+    """Return the data set's id without its generation."""
     return epoch.partition(".")[0]
 
 
 def _empty(domain: str) -> str:
-    return f"domain {domain!r} is empty: restore it, or accept the loss (operator.acceptLoss)"
+    return f"domain {domain!r} is empty: restore its data, or accept the loss (operator.acceptLoss)"

@@ -1,4 +1,4 @@
-"""The commands of `penstock`, one module each: its options, and what it prints.
+"""The commands of `penstock`, one module each: its options and its output.
 
-A command knows no other command, and no edge: edges are found.
+Commands do not import each other, nor any edge.
 """

@@ -1,4 +1,4 @@
-"""penstock config."""
+"""Implement `penstock config`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Tree = dict[str, Any]
 
 
 def _note_files(url: StoreUrl) -> None:
-    """Tell which TLS file is not on this machine: the settings may be those of another one, or of a pod."""
+    """Name a TLS file that is missing here instead of failing: the settings may be for another machine or a pod."""
     if trouble := file_trouble(url):
         Output(as_json=False).note(f"store.url: {trouble}; other commands and edges refuse this URL here")
 
@@ -29,9 +29,9 @@ def _note_files(url: StoreUrl) -> None:
 @click.command(cls=EdgeCommand)
 @functools.partial(plain_command, check=_note_files)
 def config(options: Options) -> None:
-    """Show the settings and who said what.
+    """Show the settings in effect and where each comes from.
 
-    Those in effect, with secrets masked: defaults < file < environment < flags.
+    Secrets are masked. Later sources override earlier ones: defaults, file, environment, flags.
     """
     settings = options.settings
     tree = settings.masked()
@@ -41,12 +41,12 @@ def config(options: Options) -> None:
     tree["sysv"] = settings.section(SysvSettings, "sysv", {}).model_dump(mode="json")
     tree["console"] = console_settings(options).model_dump(mode="json")
     output = Output(as_json=options.as_json)
-    said_by = {path: settings.origin(*path) for path, _ in _leaves(tree)}
+    origin_of = {path: settings.origin(*path) for path, _ in _leaves(tree)}
     if output.as_json:
-        origins = {".".join(path): origin for path, origin in said_by.items() if origin}
+        origins = {".".join(path): origin for path, origin in origin_of.items() if origin}
         output.record({"settings": tree, "origins": origins})
         return
-    rows = [(".".join(path), _text(value), said_by[path] or "default") for path, value in _leaves(tree)]
+    rows = [(".".join(path), _text(value), origin_of[path] or "default") for path, value in _leaves(tree)]
     output.table(("setting", "value", "from"), rows)
 
 

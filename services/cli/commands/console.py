@@ -1,4 +1,4 @@
-"""penstock console; and what `penstock up` has to know of it, to run it beside the edges."""
+"""Implement `penstock console`, and what `penstock up` needs to run the console beside the edges."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from services.console.settings import ConsoleSettings
 from services.kit.config import GlobalSettings, SettingsError
 
 SECTION = "console"
-HEALTH_PORT = 9181  # of the console, where nobody said one: no edge of a `penstock up` on this machine has it
+HEALTH_PORT = (
+    9181  # default of the console's health pages: outside the range that `penstock up` gives to edges
+)
 
 
 @click.command()
 @plain_command
 def console(options: Options) -> int:
-    """Serve the console: its page, and an HTTP API.
+    """Serve the console: the web page and its HTTP API.
 
-    Until SIGTERM or Ctrl-C. Where it listens and who may come is said in the settings under `console`. Without them
-    it serves this machine, with a token of its own in the data folder, and prints a link that has it.
+    Runs until SIGTERM or Ctrl-C. The settings under `console` say where it listens and how users sign in. By default
+    it listens on this machine only, creates an access token in the data folder, and prints a link with that token.
     """
     console_settings(options)
-    return serve_console(options.beside_others(HEALTH_PORT), as_json=options.as_json)
+    return serve_console(options.with_health_port(HEALTH_PORT), as_json=options.as_json)
 
 
 def serve_console(settings: GlobalSettings, *, as_json: bool, may_move: bool = False) -> int:
-    """Serve until told to end; returns the exit status. may_move: if another program has the port. Raises Failure."""
+    """Serve until a signal; return the exit status. may_move: use another port if this one is taken. Raises Failure."""
     process = console_module()
     own = settings.section(ConsoleSettings, SECTION, {})
     try:
@@ -41,7 +43,7 @@ def serve_console(settings: GlobalSettings, *, as_json: bool, may_move: bool = F
 
 
 def console_settings(options: Options) -> ConsoleSettings:
-    """Raises SettingsError."""
+    """Return the console's settings. Raises SettingsError."""
     return options.settings.section(ConsoleSettings, SECTION, {})
 
 
@@ -51,15 +53,15 @@ def own_token(options: Options, settings: ConsoleSettings) -> Path | None:
 
 
 def console_module() -> Any:
-    """The part that needs more than the rest of the command line does."""
+    """Import the console, which needs google-re2. Raises Failure without it."""
     try:
         from services.console import process
     except ImportError as error:
         if error.name != "re2":
             raise
         text = (
-            "this installation lacks google-re2: install Penstock with the extra `console`, from the checkout or the "
-            "wheel that it came from, or let `penstock up` run without the console: --set console.enabled=false"
+            "google-re2 is not installed: install Penstock with the extra `console`, from the checkout or the wheel "
+            "that it came from, or run `penstock up` without the console: --set console.enabled=false"
         )
         raise Failure(Exit.USAGE, "no_re2", text) from None
     return process

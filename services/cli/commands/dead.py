@@ -1,4 +1,4 @@
-"""penstock dead: list, show, redrive, purge; export and import are in `letters`."""
+"""Implement `penstock dead`: list, show, redrive, purge; `dead_letter_files` has export and import."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from services.cli.commands.letters import export, import_
-from services.cli.documents.selection import filtered, must_be_some, reasons_of, selection
+from services.cli.commands.dead_letter_files import export, import_
+from services.cli.documents.selection import filtered, reasons_of, require_matches, selection
 from services.cli.framework.command import store_command
-from services.cli.terminal.exits import Failure, failure_of, not_found, usage
+from services.cli.terminal.exits import Failure, failure_of, not_found
 from services.cli.terminal.message import encoded_body
 from services.cli.terminal.output import Advance, Output
 from services.cli.terminal.streams import sync, write_all
@@ -26,7 +26,7 @@ RATE = re.compile(r"^(\d+)/s$")
 
 @click.group()
 def dead() -> None:
-    """Look at dead letters, bring them back, remove them."""
+    """Inspect, redrive and purge dead letters."""
 
 
 dead.add_command(export)
@@ -38,32 +38,32 @@ async def _letters(store: Store, name: str) -> tuple[Queue, DeadLetters]:
     return queue, DeadLetters(store.get_domain(queue.domain), queue)
 
 
-# Looking -----------------------------------------------------------------------------------------------------------
+# Inspecting --------------------------------------------------------------------------------------------------------
 
 
 @dead.command("list")
 @click.argument("queue")
 @click.option(
-    "-n", "limit", type=click.IntRange(0), default=100, show_default=True, help="at most so many; 0: all"
+    "-n", "limit", type=click.IntRange(0), default=100, show_default=True, help="maximum number; 0: all"
 )
 @filtered
 @store_command
-async def list_(store: Store, output: Output, queue: str, limit: int, wanted: Filter) -> None:
-    """Dead letters of QUEUE, the oldest first."""
+async def list_(store: Store, output: Output, queue: str, limit: int, letter_filter: Filter) -> None:
+    """List dead letters of QUEUE, oldest first."""
     _, letters = await _letters(store, queue)
-    await letters.check_reasons(wanted.reasons)
+    await letters.check_reasons(letter_filter.reasons)
     now_ms = await store.now_ms()
     rows: list[list[str]] = []
     octets = WHOLE if output.as_json else PREVIEW_OCTETS
-    async for letter in letters.matching(wanted, octets=octets):
+    async for letter in letters.matching(letter_filter, octets=octets):
         if limit and len(rows) == limit:
-            output.note(f"only the first {limit:,} are shown: say -n 0 for all")
+            output.note(f"only the first {limit:,} are shown; use -n 0 for all")
             break
         if output.as_json:
             output.record(_described(letter))
         rows.append(_row(letter, now_ms))
     if not output.as_json:
-        output.table(("id", "died#", "reason", "given out#", "failed#", "origin", "error", "body"), rows)
+        output.table(("id", "died#", "reason", "delivered#", "failed#", "origin", "error", "body"), rows)
 
 
 def _row(letter: DeadLetter, now_ms: int) -> list[str]:
@@ -81,10 +81,10 @@ def _described(letter: DeadLetter) -> dict[str, Any]:
 @dead.command()
 @click.argument("queue")
 @click.argument("id")
-@click.option("--raw", is_flag=True, help="only the body, as it is")
+@click.option("--raw", is_flag=True, help="write only the body, unchanged")
 @store_command
 async def show(store: Store, output: Output, queue: str, id: str, raw: bool) -> None:
-    """All that is known of one dead letter."""
+    """Show one dead letter with all its fields."""
     _, letters = await _letters(store, queue)
     letter = await letters.find(id)
     if letter is None:
@@ -115,21 +115,21 @@ def _shown(letter: DeadLetter, now_ms: int) -> list[tuple[str, str]]:
 
 
 def _per_second(_: click.Context, __: click.Parameter, value: str | None) -> int:
-    """0 = no limit"""
+    """Parse the rate; 0 means no limit."""
     if value is None:
         return 0
     found = RATE.match(value)
     if not found or int(found[1]) == 0:
-        raise click.BadParameter("write it as messages a second, as in 100/s")
+        raise click.BadParameter("write it as messages per second, such as 100/s")
     return int(found[1])
 
 
-# Bringing back, removing -------------------------------------------------------------------------------------------
+# Redriving and purging ---------------------------------------------------------------------------------------------
 
 
-async def _number(output: Output, letters: DeadLetters, wanted: Filter, everything: bool) -> int:
-    """How many are meant; how many there are in all nobody has to count."""
-    return await letters.count() if everything else (await reasons_of(output, letters, wanted)).total()
+async def _number(output: Output, letters: DeadLetters, letter_filter: Filter, everything: bool) -> int:
+    """Return how many letters are selected; the total is known without reading them."""
+    return await letters.count() if everything else (await reasons_of(output, letters, letter_filter)).total()
 
 
 def _dry_run(output: Output, verb: str, reasons: Counter[str]) -> None:
@@ -143,33 +143,34 @@ def _dry_run(output: Output, verb: str, reasons: Counter[str]) -> None:
 @dead.command()
 @click.argument("queue")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--all", "everything", is_flag=True, help="all of them")
+@click.option("--all", "everything", is_flag=True, help="all dead letters")
 @filtered
-@click.option("--to", "target", metavar="QUEUE", help="into another queue of the same domain")
-@click.option("--rate", callback=_per_second, metavar="N/s", help="at most so many a second")
-@click.option("--dry-run", is_flag=True, help="only say how many, and why they had died")
+@click.option("--to", "target", metavar="QUEUE", help="redrive into another queue of the same domain")
+@click.option("--rate", callback=_per_second, metavar="N/s", help="maximum messages per second")
+@click.option("--dry-run", is_flag=True, help="only count them by reason")
 @store_command
 async def redrive(
-    store: Store, output: Output, queue: str, everything: bool, wanted: Filter, **given: Any
+    store: Store, output: Output, queue: str, everything: bool, letter_filter: Filter, **given: Any
 ) -> None:
-    """Put dead letters back into QUEUE.
+    """Put dead letters back at the end of QUEUE.
 
-    At its end, each in one step, with their counts begun anew. It may be stopped at any time: the same command
-    goes on with what is left. A dry run also fails where it could not begin, as with a queue that is full.
+    Each letter moves atomically, and its delivery counts start from zero. The command can be stopped at any time;
+    the same command continues with the letters that are left. A dry run validates the target too, and fails if that
+    is full, for example.
     """
-    wanted = selection(everything, wanted)
+    letter_filter = selection(everything, letter_filter)
     source, letters = await _letters(store, queue)
-    wanted = await letters.until_now(wanted)  # what dies from here on was not counted
+    letter_filter = await letters.until_now(letter_filter)  # later dead letters were not counted
     goal = await store.catalogue.find(given["target"]) if given["target"] is not None else source
     if given["dry_run"]:
-        _dry_run(output, "redriven", await reasons_of(output, letters, wanted))
+        _dry_run(output, "redriven", await reasons_of(output, letters, letter_filter))
         await letters.try_target(goal)
         return
-    number = await _number(output, letters, wanted, everything)
-    must_be_some(number, queue)
-    unknown = max(0, len(set(wanted.ids)) - number)
+    number = await _number(output, letters, letter_filter, everything)
+    require_matches(number, queue)
+    unknown = max(0, len(set(letter_filter.ids)) - number)
     with output.progress("redriven", number) as advance:
-        moved, missing, failure = await _redrive(letters, wanted, goal, given["rate"], advance)
+        moved, missing, failure = await _redrive(letters, letter_filter, goal, given["rate"], advance)
     if unknown:
         output.note(f"{count(unknown, 'id')} not found")
     output.line(f"redrove {count(moved, 'dead letter')} into {goal.name}")
@@ -178,17 +179,17 @@ async def redrive(
     if failure is not None:
         left = number - moved - missing
         raise Failure(
-            failure.exit, failure.label, f"{failure} ({left:,} left: the same command goes on with them)"
+            failure.exit, failure.label, f"{failure} ({left:,} left: run the same command again to continue)"
         )
 
 
 async def _redrive(
-    letters: DeadLetters, wanted: Filter, goal: Queue, rate: int, advance: Advance
+    letters: DeadLetters, letter_filter: Filter, goal: Queue, rate: int, advance: Advance
 ) -> tuple[int, int, Failure | None]:
-    """How many were moved, how many somebody else had taken out, and why it stopped early, if it did."""
+    """Return how many letters were moved, how many were gone already, and the error that stopped it, if any."""
     moved, missing = 0, 0
     try:
-        async for done in redrive_steps(letters, wanted, goal, Pace(rate)):
+        async for done in redrive_steps(letters, letter_filter, goal, Pace(rate)):
             moved, missing = moved + done.moved, missing + done.missing
             advance(done.moved + done.missing)
             if done.stopped is not None:
@@ -201,34 +202,32 @@ async def _redrive(
 @dead.command()
 @click.argument("queue")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--all", "everything", is_flag=True, help="all of them")
+@click.option("--all", "everything", is_flag=True, help="all dead letters")
 @filtered
-@click.option("--yes", is_flag=True, help="without asking")
-@click.option("--dry-run", is_flag=True, help="only say how many, and why they had died")
+@click.option("--yes", is_flag=True, help="do not ask for confirmation")
+@click.option("--dry-run", is_flag=True, help="only count them by reason")
 @store_command
 async def purge(
-    store: Store, output: Output, queue: str, everything: bool, wanted: Filter, **given: Any
+    store: Store, output: Output, queue: str, everything: bool, letter_filter: Filter, **given: Any
 ) -> None:
-    """Remove dead letters for good.
+    """Permanently delete dead letters.
 
-    Without --yes the queue's name has to be typed in.
+    Without --yes, asks to type the queue's name.
     """
-    wanted = selection(everything, wanted)
+    letter_filter = selection(everything, letter_filter)
     source, letters = await _letters(store, queue)
-    wanted = await letters.until_now(wanted)  # what dies from here on was not counted
+    letter_filter = await letters.until_now(letter_filter)  # later dead letters were not counted
     if given["dry_run"]:
-        _dry_run(output, "purged", await reasons_of(output, letters, wanted))
+        _dry_run(output, "purged", await reasons_of(output, letters, letter_filter))
         return
-    number = await _number(output, letters, wanted, everything)
-    must_be_some(number, queue)
+    number = await _number(output, letters, letter_filter, everything)
+    require_matches(number, queue)
     what = f"{count(number, 'dead letter')} of {source.name}"
-    if not given["yes"] and not output.ask(
-        f"{what} will be gone for good. Type the queue's name:", source.name
-    ):
-        raise usage(f"{what} would be gone for good: say --yes, or type the queue's name at a terminal")
+    if not given["yes"]:
+        output.confirm_deletion(what, source.name)
     purged = 0
     with output.progress("purged", number) as advance:
-        async for page in letters.pages(wanted, PAGE):
+        async for page in letters.pages(letter_filter, PAGE):
             purged += await letters.purge(page)
             advance(len(page))
     output.line(f"purged {count(purged, 'dead letter')} of {source.name}")

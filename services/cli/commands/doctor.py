@@ -1,4 +1,4 @@
-"""penstock doctor."""
+"""Implement `penstock doctor`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.store.redis import Finding, Grade
 
 
 def _explained(finding: Finding) -> Finding:
-    """Say of the store of a `penstock up` here which limit its memory comes from: the server does not know."""
+    """Add the limit that maxmemory was derived from, for a store that `penstock up` runs here."""
     options = click.get_current_context().find_object(Options)
     if finding.subject != "memory" or options is None or options.settings.store.url is not None:
         return finding
@@ -27,12 +27,12 @@ def _explained(finding: Finding) -> Finding:
 
 
 @click.command()
-@click.option("--production", is_flag=True, help="be stricter: as for a store that others depend on")
+@click.option("--production", is_flag=True, help="apply the stricter rules for production stores")
 @store_command
 async def doctor(store: Store, output: Output, production: bool) -> None:
-    """Tell what the store can promise.
+    """Check the store and report which guarantees it can keep.
 
-    And what not, why, and what to do about it. Ends with 1 if something must not be as it is.
+    Each finding says what to do about it. Ends with 1 if a check fails.
     """
     findings = [_explained(finding) for finding in await examine(store, production=production)]
     failed = sum(finding.grade is Grade.FAIL for finding in findings)
@@ -45,4 +45,4 @@ async def doctor(store: Store, output: Output, production: bool) -> None:
         ]
         output.table(("subject", "", "found", "what to do"), rows)
     if failed:
-        raise Failure(Exit.REFUSED, "unhealthy", f"{count(failed, 'finding')} must not be: see FAIL above")
+        raise Failure(Exit.REFUSED, "unhealthy", f"{count(failed, 'check')} failed: see FAIL above")

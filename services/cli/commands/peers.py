@@ -1,4 +1,4 @@
-"""penstock peer: apply, list, show, delete."""
+"""Implement `penstock peer`: apply, list, show, delete."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from services.store.model import Peer, Unreadable, to_peer_document
 
 @click.group()
 def peer() -> None:
-    """Name the systems that messages go to and come from."""
+    """Manage peers: the remote systems that messages go to and come from."""
 
 
 @peer.command()
 @file_option(Path("peers.yaml"))
-@click.option("--dry-run", is_flag=True, help="only say what would change")
+@click.option("--dry-run", is_flag=True, help="only show what would change")
 @store_command
 async def apply(store: Store, output: Output, file: Path, dry_run: bool) -> None:
-    """Declare every peer and queue of a YAML file.
+    """Create or change every peer and queue of a YAML file.
 
-    As `penstock queue apply` does.
+    The same as `penstock queue apply`.
     """
     await apply_file(store, output, file, dry_run)
 
@@ -39,7 +39,7 @@ def _description(peer: Peer) -> dict[str, Any]:
 @peer.command("list")
 @store_command
 async def list_(store: Store, output: Output) -> None:
-    """List the peers that the store knows."""
+    """List the peers in the store."""
     found = await store.peers.all()
     if output.as_json:
         for one in found:
@@ -78,9 +78,9 @@ async def show(store: Store, output: Output, name: str) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @store_command
 async def delete(store: Store, output: Output, names: tuple[str, ...]) -> None:
-    """Remove peers.
+    """Delete peers.
 
-    What waits for them stays in its transmission queue.
+    Messages for them stay in their transmission queues.
     """
     for name in names:
         if not await store.peers.delete(name):

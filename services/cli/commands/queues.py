@@ -1,4 +1,4 @@
-"""penstock queue: create, list, show, delete, release, apply; purge is in `emptying`."""
+"""Implement `penstock queue`: create, list, show, delete, release, apply; `queue_purge` has purge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from services.cli.commands.emptying import purge
+from services.cli.commands.queue_purge import purge
 from services.cli.documents.applying import apply_file, file_option
 from services.cli.documents.spec_options import Given, spec_from, spec_options
 from services.cli.framework.command import store_command
@@ -46,13 +46,14 @@ COLUMNS = (
 
 @click.group()
 def queue() -> None:
-    """Create, look at, empty and delete queues."""
+    """Create, inspect, purge and delete queues."""
 
 
 queue.add_command(purge)
 
 
 def checked_name(name: str) -> str:
+    """Return the name. Raises Failure if no queue may have it."""
     try:
         return check_name(name)
     except ValueError as error:
@@ -64,10 +65,10 @@ def checked_name(name: str) -> str:
 @spec_options
 @store_command
 async def create(store: Store, output: Output, name: str, **given: Given) -> None:
-    """Make the queue NAME.
+    """Create the queue NAME.
 
-    It must not exist; `queue apply` changes one that does. Without --ack-level it gets the strictest level that
-    the store can keep.
+    Fails if it exists; `queue apply` changes existing queues. Without --ack-level the queue gets the strictest level
+    that the store supports.
     """
     made, _ = await store.catalogue.declare(checked_name(name), spec_from(given), OWNER)
     output.line(f"created {made.name} (ack level {made.spec.ack_level})")
@@ -75,7 +76,7 @@ async def create(store: Store, output: Output, name: str, **given: Given) -> Non
         output.record({"change": "created", **_description(made)})
 
 
-# Looking -----------------------------------------------------------------------------------------------------------
+# Inspecting --------------------------------------------------------------------------------------------------------
 
 
 def _description(queue: Queue) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def _description(queue: Queue) -> dict[str, Any]:
     }
 
 
-def _is_asked_for(one: Queue, pattern: str) -> bool:
+def _matches(one: Queue, pattern: str) -> bool:
     if is_internal(one.name) and not is_internal(pattern):
         return False
     return fnmatch.fnmatchcase(one.name, pattern)
@@ -100,53 +101,50 @@ def _is_asked_for(one: Queue, pattern: str) -> bool:
 async def list_(store: Store, output: Output, pattern: str) -> None:
     """List the queues and their counters.
 
-    All of them, or those whose name matches PATTERN, as in a shell: 'orders-*'. Queues in which nodes of rings keep
-    what they have to send are listed only if PATTERN says so: 'ring/*'. Ends with 3 if a domain cannot be reached; its
-    queues are listed without counters.
+    PATTERN selects names as in a shell: 'orders-*'. The internal queues of ring nodes are listed only for a pattern
+    such as 'ring/*'. If a domain is unreachable, its queues are listed without counters and the command ends with 3.
     """
     unreadable: dict[str, str] = {}
     found = [
-        one
-        async for one in store.listing.queues(unreadable=unreadable.__setitem__)
-        if _is_asked_for(one, pattern)
+        one async for one in store.listing.queues(unreadable=unreadable.__setitem__) if _matches(one, pattern)
     ]
-    looked = await store.listing.stats_of(found)
+    results = await store.listing.stats_of(found)
     domains = {one.name: one.domain for one in found}
-    away: dict[str, list[str]] = {}  # domains that cannot be reached, and their queues that are listed
-    for name, error in looked.errors.items():
-        if isinstance(error, StoreFault):  # it is damaged, and hides no other
+    unreachable: dict[str, list[str]] = {}  # unreachable domains and their listed queues
+    for name, error in results.errors.items():
+        if isinstance(error, StoreFault):  # a damaged queue does not hide the others
             unreadable[name] = f"queue {name!r}: {error}"
         else:
-            away.setdefault(domains[name], []).append(name)
+            unreachable.setdefault(domains[name], []).append(name)
     for name, why in sorted(unreadable.items()):
         if fnmatch.fnmatchcase(name, pattern):
-            output.note(f"left out: {why}")
+            output.note(f"skipped: {why}")
             if output.as_json:
                 output.record({"name": name, "unreadable": why})
     listed = [
         one
         for one in sorted(found, key=lambda one: one.name)
-        if one.name in looked.stats or one.name in away.get(one.domain, ())
+        if one.name in results.stats or one.name in unreachable.get(one.domain, ())
     ]
     if output.as_json:
         for one in listed:
-            output.record({**_description(one), **_stats(one, looked)})
+            output.record({**_description(one), **_stats(one, results)})
     else:
-        output.table(COLUMNS, [_row(one, looked.stats.get(one.name)) for one in listed])
-    if away:
-        raise _unreachable(away, looked)
+        output.table(COLUMNS, [_row(one, results.stats.get(one.name)) for one in listed])
+    if unreachable:
+        raise _unreachable(unreachable, results)
 
 
-def _stats(queue: Queue, looked: BulkStatsResult) -> dict[str, Any]:
-    stats = looked.stats.get(queue.name)
-    return {"unreachable": str(looked.errors[queue.name])} if stats is None else {"stats": stats}
+def _stats(queue: Queue, results: BulkStatsResult) -> dict[str, Any]:
+    stats = results.stats.get(queue.name)
+    return {"unreachable": str(results.errors[queue.name])} if stats is None else {"stats": stats}
 
 
-def _unreachable(away: Mapping[str, list[str]], looked: BulkStatsResult) -> Failure:
-    """Return the failure of a list without the figures of some domains: of the first error, one line a domain."""
-    errors = {domain: looked.errors[names[0]] for domain, names in away.items()}
+def _unreachable(unreachable: Mapping[str, list[str]], results: BulkStatsResult) -> Failure:
+    """Return the failure of a list that lacks some domains: the first error's exit code, a line per domain."""
+    errors = {domain: results.errors[names[0]] for domain, names in unreachable.items()}
     lines = [
-        f"{count(len(away[domain]), 'queue')} of domain {domain!r} cannot be reached: {error}"
+        f"{count(len(unreachable[domain]), 'queue')} of domain {domain!r} unreachable: {error}"
         for domain, error in sorted(errors.items())
     ]
     failure = failure_of(next(iter(errors.values())))
@@ -154,8 +152,8 @@ def _unreachable(away: Mapping[str, list[str]], looked: BulkStatsResult) -> Fail
 
 
 def _row(queue: Queue, stats: dict[str, Any] | None) -> list[str]:
-    """stats: None where the queue's domain cannot be reached."""
-    numbers, state = [""] * (len(NUMBERS) + 1), f"domain {queue.domain!r} cannot be reached"
+    """Return the table row of a queue. stats: None if the queue's domain is unreachable."""
+    numbers, state = [""] * (len(NUMBERS) + 1), f"domain {queue.domain!r} is unreachable"
     if stats is not None:
         oldest = age(stats["oldest_age_ms"]) if stats["oldest_age_ms"] else ""
         numbers = [*(f"{stats[name]:,}" for name in NUMBERS), oldest]
@@ -189,10 +187,7 @@ async def show(store: Store, output: Output, name: str) -> None:
 def _shown(queue: Queue, stats: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in stats.items():
         if name == "reserved_by" and not value and _is_shared(queue):
-            yield (
-                "reserved by",
-                "nobody alone (exclusive: false): who has it assigned over RQP/MCA is not shown",
-            )
+            yield "reserved by", "shared (exclusive: false): its RQP/MCA consumers are not shown"
         elif name.endswith("_ms"):
             yield name.removesuffix("_ms").replace("_", " "), age(value)
         else:
@@ -200,7 +195,7 @@ def _shown(queue: Queue, stats: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _is_shared(queue: Queue) -> bool:
-    """Any number of connections may have it assigned, and the store knows of none of them (rqp_mca.md 2.3)."""
+    """Return whether connections share the queue; the store does not record those (rqp_mca.md 2.3)."""
     binding = queue.spec.bindings.rqp_mca
     return binding.queue_id is not None and not binding.exclusive
 
@@ -210,12 +205,12 @@ def _is_shared(queue: Queue) -> bool:
 
 @queue.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--yes", is_flag=True, help="delete the messages and dead letters in it, too, without asking")
+@click.option("--yes", is_flag=True, help="delete its messages and dead letters too, without asking")
 @store_command
 async def delete(store: Store, output: Output, names: tuple[str, ...], yes: bool) -> None:
-    """Remove queues.
+    """Delete queues.
 
-    One that holds messages or dead letters needs --yes, or its name typed in.
+    A queue with messages or dead letters needs --yes, or its name typed in.
     """
     for name in names:
         found, _ = await store.catalogue.find_leniently(name)
@@ -231,42 +226,47 @@ async def _delete(store: Store, output: Output, found: Queue, yes: bool) -> int:
     try:
         return await store.catalogue.delete(found, if_empty=True)
     except QueueNotEmpty as error:
-        if output.ask(f"{error}. To lose them, type the queue's name:", found.name):
+        if output.ask(f"{error}. Type the queue's name to delete them too:", found.name):
             return await store.catalogue.delete(found)
-        raise QueueNotEmpty(f"{error}: take them out first, or say --yes to lose them") from None
+        raise QueueNotEmpty(f"{error}: take them out first, or use --yes to delete them too") from None
 
 
 @queue.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @store_command
 async def release(store: Store, output: Output, names: tuple[str, ...]) -> None:
-    """Take queues from resources of Kubernetes that nobody looks after any more.
+    """Release queues from Kubernetes resources that no longer exist.
 
-    A queue and its messages stay, and any Queue of its name may have them then. Where the operator of before is still
-    there, it takes the queue back within a minute.
+    The queue and its messages stay, and a Queue resource of the same name can then claim them. If the previous
+    operator still runs, it takes the queue back within a minute.
     """
     for name in names:
         found, _ = await store.catalogue.find_leniently(name)
         if not is_of_a_resource(found.owner):
             text = (
-                f"queue {name!r} is of {found.owner!r} and of no resource: a Queue of its name has it at once"
+                f"queue {name!r} belongs to {found.owner!r} and to no Kubernetes resource: a Queue of the same name "
+                "can claim it without this command"
             )
             raise Failure(Exit.REFUSED, "not_owned", text)
         if not await store.catalogue.release(Listed(name, found.qid, found.owner)):
-            raise Failure(Exit.REFUSED, "not_owned", f"queue {name!r} has another owner just now: look again")
-        output.line(f"released {name}, which was of {found.owner}")
+            raise Failure(
+                Exit.REFUSED,
+                "not_owned",
+                f"the owner of queue {name!r} has just changed: check it and try again",
+            )
+        output.line(f"released {name}, which belonged to {found.owner}")
         if output.as_json:
             output.record({"change": "released", "name": name, "owner": found.owner})
 
 
 @queue.command()
 @file_option(Path("queues.yaml"))
-@click.option("--dry-run", is_flag=True, help="only say what would change")
+@click.option("--dry-run", is_flag=True, help="only show what would change")
 @store_command
 async def apply(store: Store, output: Output, file: Path, dry_run: bool) -> None:
-    """Declare every queue and peer of a YAML file.
+    """Create or change every queue and peer of a YAML file.
 
-    A stream of Queue and Peer documents: new ones are made, others changed to what it says. All documents are checked
-    before the first is declared. Queues and peers that are not in the file are left alone.
+    The file is a stream of Queue and Peer documents. All are checked before the first change is made. Queues and peers
+    that are not in the file stay as they are.
     """
     await apply_file(store, output, file, dry_run)

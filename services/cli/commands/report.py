@@ -1,4 +1,4 @@
-"""penstock report: what the analytics job found last."""
+"""Implement `penstock report`: show the latest analytics report."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ TIMES = ("put_p99", "wait_p99")  # metrics of changes that are seconds
 @click.command()
 @store_command
 async def report(store: Store, output: Output) -> None:
-    """Show what happened and what died, as the analytics job found it last.
+    """Show the latest report of the analytics job.
 
-    The page with plots is reports/latest.html in the job's output. Ends with 4 if there is no report yet.
+    The same report with plots is reports/latest.html in the job's output. Ends with 4 if there is no report yet.
     """
     found = await read_report(store.registry)
     if found is None:
@@ -53,9 +53,9 @@ async def report(store: Store, output: Output) -> None:
 
 
 def _show(output: Output, found: Report, old_ms: int) -> None:
-    output.line(_of_what(found, old_ms))
+    output.line(_period(found, old_ms))
     if missed := _missed(found):
-        output.line(f"not all is known: {missed}")
+        output.line(f"incomplete: {missed}")
     output.pairs(_figures(found))
     for title, columns, rows in _tables(found):
         if rows:
@@ -64,23 +64,23 @@ def _show(output: Output, found: Report, old_ms: int) -> None:
             output.table(columns, rows[:SHOWN])
 
 
-def _of_what(found: Report, old_ms: int) -> str:
+def _period(found: Report, old_ms: int) -> str:
     period = found.period
     if not period.last:
-        return f"run {found.run}, {age(old_ms)} ago: there is nothing yet"
+        return f"run {found.run}, {age(old_ms)} ago: no records yet"
     hours = f"{count(period.hours, 'hour')}, {format_number(period.known)} with records"
     to = f"to {format_hour_end(period.last)} UTC"
     if period.is_running:
-        to, hours = f"until now, {format_time(found.now_ms)} UTC", f"{hours}, the last still running"
+        to, hours = f"until now, {format_time(found.now_ms)} UTC", f"{hours}, the last one incomplete"
     return f"{format_hour(period.first)} {to} ({hours}); run {found.run}, {age(old_ms)} ago"
 
 
 def _missed(found: Report) -> str:
-    """By all runs of the period."""
+    """Return what is missing from the report, over all runs of the period."""
     missing = found.missing
     counts = (
         (missing.lost_samples, "samples lost"),
-        (missing.lost_streams, "streams vanished or gone back"),
+        (missing.lost_streams, "streams deleted or rewound"),
         (missing.quarantined, "quarantined"),
         (missing.late, "too late for the tables"),
     )
@@ -89,21 +89,21 @@ def _missed(found: Report) -> str:
 
 def _figures(found: Report) -> Iterator[tuple[str, str]]:
     totals, budget, records = found.totals, found.budget, found.records
-    yield "put in", f"{format_number(totals.in_)}, {format_octets(totals.in_octets)}"
-    yield "given out", f"{format_number(totals.out)}, {format_octets(totals.out_octets)}"
+    yield "published", f"{format_number(totals.in_)}, {format_octets(totals.in_octets)}"
+    yield "delivered", f"{format_number(totals.out)}, {format_octets(totals.out_octets)}"
     yield "refused", _with(format_number(totals.refused), found.refused)
     yield (
         "error budget used",
-        f"{format_share(budget.used)} of what the objective leaves, {format_share(budget.objective)}",
+        f"{format_share(budget.used)}, with an objective of {format_share(budget.objective)}",
     )
     yield "dead letters", _with(format_number(totals.dead), found.deaths.by_reason)
-    yield "died, as queues count", format_number(totals.died)
-    yield "time to death", _quantiles(found.deaths.age)
-    yield "time to be stored", _quantiles(found.put)
+    yield "dead letters, as queues count", format_number(totals.died)
+    yield "time until dead", _quantiles(found.deaths.age)
+    yield "time to durable", _quantiles(found.put)
     yield "time in the queue", _quantiles(found.wait)
     back = found.redrives
-    helped = f"helped {format_share(back.success)}"
-    yield "redriven", f"{format_number(back.redriven)}, died again {format_number(back.died_again)}, {helped}"
+    helped = f"success {format_share(back.success)}"
+    yield "redriven", f"{format_number(back.redriven)}, dead again {format_number(back.died_again)}, {helped}"
     yield "sudden changes", format_number(found.changes.count)
     read = f"{count(records.dead.read, 'dead letter')}, {count(records.samples.read, 'sample')}"
     unused = f"quarantined {format_number(records.dead.quarantined + records.samples.quarantined)}"
@@ -120,20 +120,20 @@ def _named(counts: Sequence[Count]) -> str:
 
 
 def _quantiles(times: Quantiles) -> str:
-    return f"half {format_duration(times.p50)}, 90 % {format_duration(times.p90)}, 99 % {format_duration(times.p99)}"
+    return f"p50 {format_duration(times.p50)}, p90 {format_duration(times.p90)}, p99 {format_duration(times.p99)}"
 
 
 def _tables(found: Report) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
-    """Title, columns, rows; what has no rows is not shown."""
+    """Yield title, columns and rows of each table; empty tables are not shown."""
     columns: tuple[str, ...] = ("queue", "domain", "reason", "error", "number#", "last, UTC", "oldest")
-    yield "what fails alike", columns, list(map(_failure, found.failures))
-    columns = ("queue", "domain", "dead#", "refused#", "in#", "out#", "99 % stored#", "99 % waited#")
+    yield "failures by pattern", columns, list(map(_failure, found.failures))
+    columns = ("queue", "domain", "dead#", "refused#", "in#", "out#", "p99 durable#", "p99 waited#")
     yield "queues", columns, list(map(_queue, found.queues))
-    columns = ("queue", "domain", "asked#", "refused#", "accepted#", "used#")
+    columns = ("queue", "domain", "requests#", "refused#", "availability#", "used#")
     yield "error budgets", columns, list(map(_budget, found.budget.queues))
-    columns = ("hour, UTC", "queue", "domain", "what", "way", "now#", "week#")
+    columns = ("hour, UTC", "queue", "domain", "metric", "verdict", "now#", "week#")
     yield "sudden changes", columns, list(map(_change, found.changes.top))
-    yield "who had put dead letters in", ("origin", "number#"), list(map(_counted, found.deaths.by_origin))
+    yield "origins of dead letters", ("origin", "number#"), list(map(_counted, found.deaths.by_origin))
     columns = ("edge", "processes#", "connections#", "opened#", "received#", "sent#", "refused")
     yield "edges", columns, list(map(_edge, found.edges))
 
@@ -154,9 +154,9 @@ def _budget(each: QueueBudget) -> tuple[str, ...]:
 
 
 def _change(each: Change) -> tuple[str, ...]:
-    say = format_duration if each.metric in TIMES else format_number
+    format_value = format_duration if each.metric in TIMES else format_number
     what = (format_hour(each.hour), each.queue, each.domain, each.metric, each.verdict)
-    return *what, say(each.value), say(each.week_median)
+    return *what, format_value(each.value), format_value(each.week_median)
 
 
 def _edge(each: EdgeFigures) -> tuple[str, ...]:

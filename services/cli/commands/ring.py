@@ -1,4 +1,4 @@
-"""penstock ring status: what the nodes of rings have written of themselves."""
+"""Implement `penstock ring status` from what ring nodes have written to the store."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ from services.store import Store
 from services.store.catalogue import Group, NodeState, groups
 
 COLUMNS = ("node", "predecessor", "successor", "leader", "members#", "last break", "written")
-GROUPS = click.IntRange(1, 0xFFFF)
 
 
 @click.group()
 def ring() -> None:
-    """See how rings are."""
+    """Inspect rings."""
 
 
 @ring.command()
-@click.option("--group", "wanted", type=GROUPS, metavar="GROUP", help="only this one  [all]")
+@click.option(
+    "--group", "number", type=click.IntRange(1, 0xFFFF), metavar="GROUP", help="only this group  [all]"
+)
 @store_command
-async def status(store: Store, output: Output, wanted: int | None) -> None:
-    """Show the nodes of each group, in the order of their ring.
+async def status(store: Store, output: Output, number: int | None) -> None:
+    """Show the nodes of each group in ring order.
 
-    Nodes with other stores are seen by their neighbours only. Ends with 4 if there is no node.
+    Nodes that use other stores appear only as neighbours. Ends with 4 if there is no node.
     """
     now_ms = await store.now_ms()
-    nodes = [node for node in await store.ring_nodes.all() if wanted in (None, node.group)]
+    nodes = [node for node in await store.ring_nodes.all() if number in (None, node.group)]
     if not nodes:
-        where = "any ring" if wanted is None else f"group {wanted}"
-        raise not_found(
-            f"no node of {where} has told this store of itself: is there a `penstock serve ring`?"
-        )
+        where = "any ring" if number is None else f"group {number}"
+        raise not_found(f"no node of {where} uses this store: start one with `penstock serve ring`")
     for group in groups(nodes, now_ms):
         _show(output, group)
 
@@ -49,13 +48,10 @@ def _show(output: Output, group: Group) -> None:
     output.line(_line(group))
     for each in group.chains:
         output.line(f"  {each}")
-    output.table(
-        ("node", "predecessor", "successor", "leader", "members#", "last break", "written"),
-        _rows(group.nodes),
-    )
-    for seen in group.nodes:
-        if seen.is_away:
-            output.line(f"{seen.name} takes no part: {seen.state['away']}")
+    output.table(COLUMNS, _rows(group.nodes))
+    for node in group.nodes:
+        if node.is_away:
+            output.line(f"{node.name} is not taking part: {node.state['away']}")
 
 
 def _line(group: Group) -> str:
@@ -68,48 +64,48 @@ def _line(group: Group) -> str:
 
 def _shape(group: Group) -> str:
     if group.is_ring is None:
-        heard = any(not seen.is_silent for seen in group.nodes)
-        return "part of a ring that is not all seen from here" if heard else "all silent"
-    return "not one ring" if any(each.is_closed for each in group.chains) else "no ring"
+        heard = any(not node.is_silent for node in group.nodes)
+        return "part of a ring, the rest is not visible from this store" if heard else "all silent"
+    return "several rings" if any(each.is_closed for each in group.chains) else "no ring"
 
 
 def _rows(nodes: Iterable[NodeState]) -> Iterator[tuple[str, ...]]:
-    for seen in nodes:
-        told = seen.state
+    for node in nodes:
+        state = node.state
         yield (
-            seen.name,
-            _link(told.get("predecessor"), seen),
-            _link(told.get("successor"), seen),
-            _leader(told),
-            str(told.get("member_count", "")),
-            _last_break(told.get("last_break"), seen),
-            f"silent for {age(seen.written_ms)}" if seen.is_silent else f"{age(seen.written_ms)} ago",
+            node.name,
+            _link(state.get("predecessor"), node),
+            _link(state.get("successor"), node),
+            _leader(state),
+            str(state.get("member_count", "")),
+            _last_break(state.get("last_break"), node),
+            f"silent for {age(node.written_ms)}" if node.is_silent else f"{age(node.written_ms)} ago",
         )
 
 
-def _leader(told: dict[str, Any]) -> str:
-    """Whom it goes by, or went by until nobody led any more."""
-    if told.get("is_leader"):
+def _leader(state: dict[str, Any]) -> str:
+    """Return the leader that the node follows, or the last one it followed."""
+    if state.get("is_leader"):
         return "itself"
-    leader = str(told.get("leader", ""))
-    if told.get("is_led", True):
+    leader = str(state.get("leader", ""))
+    if state.get("is_led", True):
         return leader
-    return "none" if leader == told.get("name") else f"none, was {leader}"
+    return "none" if leader == state.get("name") else f"none, was {leader}"
 
 
-def _link(link: dict[str, Any] | None, seen: NodeState) -> str:
-    """Who it is, or where he comes from, and for how long."""
+def _link(link: dict[str, Any] | None, node: NodeState) -> str:
+    """Return the neighbour's name or address, and since when it is linked."""
     if link is None:
         return "none"
-    return f"{link['name'] or link['address']}, {_since(link['since_s'], seen)}"
+    return f"{link['name'] or link['address']}, {_since(link['since_s'], node)}"
 
 
-def _last_break(last: dict[str, Any] | None, seen: NodeState) -> str:
+def _last_break(last: dict[str, Any] | None, node: NodeState) -> str:
     if last is None:
         return "none"
-    return f"{last['side']}, {_since(last['ago_s'], seen)} ago: {last['why']}"
+    return f"{last['side']}, {_since(last['ago_s'], node)} ago: {last['why']}"
 
 
-def _since(age_s: float, seen: NodeState) -> str:
-    """An age as it is now."""
-    return age(round(age_s * 1000) + seen.written_ms)
+def _since(age_s: float, node: NodeState) -> str:
+    """Return the present age of what was age_s old when the node wrote it."""
+    return age(round(age_s * 1000) + node.written_ms)

@@ -1,4 +1,4 @@
-"""penstock rqp send: the `sendMessage` of both RQPs, through a transmission queue."""
+"""Implement `penstock rqp send`: `sendMessage` of RQP/cast and RQP/MCA through a transmission queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.cli.commands.confirmation import Confirmation
 from services.cli.documents.bodies import file_option, given_bodies
 from services.cli.framework.command import TIMEOUT_S, Options, Seconds, plain_command, with_store
 from services.cli.terminal.exits import Exit, Failure, not_found, usage
-from services.cli.terminal.message import asker_of, origin
+from services.cli.terminal.message import open_client, origin
 from services.cli.terminal.output import Output
 from services.store import Queue, Store
 from services.store.model import CERTAIN, Protocol
@@ -24,37 +24,36 @@ NUMBER = click.IntRange(0, 0xFFFF_FFFF)
 
 @click.group()
 def rqp() -> None:
-    """Send to queues of other systems."""
+    """Send messages to queues of other systems."""
 
 
 @rqp.command()
 @click.argument("body", required=False)
-@click.option("--key", type=NUMBER, help="the queue there, by its key in RQP/cast")
-@click.option("--queue-id", type=NUMBER, help="the queue there, by its number in RQP/MCA")
-@click.option("--queue", metavar="NAME", help="the transmission queue here, by its name")
+@click.option("--key", type=NUMBER, help="target queue, by its key in RQP/cast")
+@click.option("--queue-id", type=NUMBER, help="target queue, by its number in RQP/MCA")
+@click.option("--queue", metavar="NAME", help="transmission queue, by its name")
 @click.option(
     "--reliable/--unreliable",
     "is_certain",
     default=None,
-    help="kept until its receipt is confirmed, or sent once  [as the transmission queue says]",
+    help="keep until receipt is confirmed, or send once  [as the transmission queue says]",
 )
 @file_option
-@click.option("--wait", "waits", is_flag=True, help="until its receipt is confirmed, or it is sent")
+@click.option("--wait", "waits", is_flag=True, help="wait until receipt is confirmed, or until it is sent")
 @click.option(
     "--timeout",
     type=Seconds(0.1),
     metavar="SECONDS",
-    help=f"with --wait, how long  [until an error is reported]; how long the store may take to answer  [{TIMEOUT_S:g}]",
+    help=f"with --wait: how long  [until an error is reported]; else: for the store to answer  [{TIMEOUT_S:g}]",
 )
 @plain_command
 def send(options: Options, timeout: float | None, **given: Any) -> None:
-    """Send a message to a queue of another system.
+    """Send BODY, or the contents of --file or standard input, to a queue of another system.
 
-    That is BODY; without it, what --file or standard input holds. It is put into the transmission queue that leads to
-    the queue there, best one as reliable as it is to be, and carried on by an edge. Ends with 0 once it is stored, with
-    --wait once the peer has confirmed it; with 1 if that will not come, with 5 if it did not come in time, or, without
-    --timeout, when an attempt has failed or no edge has carried the queue's messages for 30 s: it is tried again all
-    the same.
+    The message is stored in a transmission queue for the target, preferably one of the same reliability, and an edge
+    sends it. Ends with 0 once it is stored, or with --wait once the peer has confirmed it. With --wait, ends with 1 if
+    it will not be confirmed, and with 5 if it is not confirmed in time; without --timeout, that is when an attempt has
+    failed or no edge has sent the queue's messages for 30 s. The edge continues to try after exit code 5.
     """
     patience = min(timeout or TIMEOUT_S, TIMEOUT_S)
     values = {"timeout": timeout, **given}
@@ -76,9 +75,9 @@ async def _send(
     encoded = await _encoded(body, file, attributes)
     if given["waits"]:
         certain = queue.spec.remote.is_certain(attributes)
-        await Confirmation(store, output, queue, certain).of(encoded, given["timeout"])
+        await Confirmation(store, output, queue, certain).wait(encoded, given["timeout"])
         return
-    refused = await (await asker_of(store, queue)).publish(queue, [encoded], origin())
+    refused = await (await open_client(store, queue)).publish(queue, [encoded], origin())
     if refused:
         raise refused[0][1]
     output.line(f"stored in {queue.name}")
@@ -97,13 +96,13 @@ async def _encoded(body: str | None, file: Path | None, attributes: dict[str, bo
 async def _transmission_queue(
     store: Store, is_certain: bool | None, key: int | None, queue_id: int | None, name: str | None
 ) -> Queue:
-    """The one that is meant. Raises Failure, QueueUnknown."""
+    """Return the transmission queue that the options select. Raises Failure, QueueUnknown."""
     if [key, queue_id, name].count(None) != 2:
-        raise usage("say where to: one of --key, --queue-id and --queue")
+        raise usage("name the target with one of --key, --queue-id and --queue")
     if name is not None:
         queue = await store.catalogue.find(name)
         if queue.spec.remote is None:
-            raise usage(f"queue {name!r} leads to no other system: use `penstock put`")
+            raise usage(f"queue {name!r} is no transmission queue: use `penstock put`")
         return queue
     if key is not None:
         return await _leading_to(store, is_certain, Protocol.CAST, key, "key")
@@ -114,7 +113,7 @@ async def _transmission_queue(
 async def _leading_to(
     store: Store, is_certain: bool | None, protocol: Protocol, number: int, option: str
 ) -> Queue:
-    """Best one that is as reliable as the message is to be, and not paused; who does not say means reliable."""
+    """Return a transmission queue for the target, preferably of the same reliability (default: yes) and not paused."""
     wanted = is_certain is not False
 
     def rank(queue: Queue) -> tuple[bool, bool]:
@@ -124,11 +123,11 @@ async def _leading_to(
     found = sorted(await store.catalogue.leading_to(protocol, number), key=rank)
     if not found:
         raise not_found(
-            f"no transmission queue leads to {option} {number} of {protocol}: make one with `penstock queue create "
+            f"no transmission queue leads to {option} {number} of {protocol}: create one with `penstock queue create "
             f"NAME --remote-protocol {protocol} --remote-{option} {number}`"
         )
     best = [queue for queue in found if rank(queue) == rank(found[0])]
     if len(best) > 1:
         names = ", ".join(sorted(queue.name for queue in best))
-        raise Failure(Exit.USAGE, "several_queues", f"{names} lead there: say which one with --queue")
+        raise Failure(Exit.USAGE, "several_queues", f"{names} lead there: choose one with --queue")
     return best[0]

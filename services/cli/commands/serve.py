@@ -1,4 +1,4 @@
-"""penstock serve: one edge in the foreground."""
+"""Implement `penstock serve`: run one edge in the foreground."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from services.kit.startup import paused_gc
 
 @click.command(cls=EdgeCommand)
 @click.argument("edge")
-@click.option("--workers", type=click.IntRange(1, 256), help="processes  [what the edge's settings say]")
+@click.option(
+    "--workers", type=click.IntRange(1, 256), help="number of processes  [as in the edge's settings]"
+)
 @plain_command
 def serve(options: Options, edge: str, workers: int | None) -> int:
     """Serve one EDGE, such as tmq.
 
-    Until SIGTERM, Ctrl-C, SIGQUIT or the end of its terminal (SIGHUP); then it drains and ends with 0. Ends with 1
-    if it was hurried by a second signal or failed, with 2 if its settings cannot be used.
+    Runs until SIGTERM, Ctrl-C, SIGQUIT or SIGHUP, then drains and ends with 0. Ends with 1 after a failure, or if a
+    second signal cut the drain short, and with 2 if its settings cannot be used.
     """
     known = edges()
     if edge not in known:
-        raise usage(f"there is no edge {edge!r}; there is: {', '.join(sorted(known))}")
+        raise usage(f"there is no edge {edge!r}; edges are: {', '.join(sorted(known))}")
     for given in options.flags:
         if given.edge != edge:
-            raise usage(f"{given.flag.name} is a flag of {given.edge}, not of {edge}")
-    with paused_gc():  # brings a web server along: no other command waits for that
+            raise usage(f"{given.flag.name} is an option of {given.edge}, not of {edge}")
+    with paused_gc():  # loads a web server, which would slow other commands down
         from services.cli.framework.serving import serve_edge
 
     return serve_edge(known[edge], options.with_store(), workers)

@@ -1,4 +1,4 @@
-"""penstock store: init, rights."""
+"""Implement `penstock store`: init, rights."""
 
 from __future__ import annotations
 
@@ -23,15 +23,19 @@ def store() -> None:
 
 
 @store.command()
-@click.option("--accept-loss", is_flag=True, help="the data that is missing will not come back: begin anew")
-@click.option("--store-server", metavar="PROGRAM", help="with --data-dir: a redis-server or valkey-server")
+@click.option(
+    "--accept-loss", is_flag=True, help="accept that the missing data is lost, and start a new data set"
+)
+@click.option(
+    "--store-server", metavar="PROGRAM", help="with --data-dir: path of a redis-server or valkey-server"
+)
 @plain_command
 def init(options: Options, accept_loss: bool, store_server: str | None) -> None:
-    """Set the store up, or bring it up to date.
+    """Set up the store, or upgrade it.
 
-    Loads our functions, writes down what it can promise, begins a data set if it has none. Needs an
-    administrator's rights there. May be repeated, and has to be after an upgrade of penstock or of the store.
-    Without a store's URL it works on the folder of a stopped `penstock up`.
+    Loads Penstock's functions, records the ack levels that the store supports, and starts a data set if there is
+    none. Needs administrator rights on the store. Can be repeated; run it after each upgrade of Penstock or of the
+    store. Without a store URL it works on the data folder of a stopped `penstock up`.
     """
     if options.settings.store.url is not None or options.folder.tenant() is not None:
         promises = asyncio.run(_init(options.store_url, accept_loss))
@@ -53,28 +57,30 @@ RULES = {"edge": acl_rules, "analytics": analytics_rules}
 
 @store.command()
 @click.option(
-    "--for", "whom", type=click.Choice([*RULES]), default="edge", show_default=True, help="for whom"
+    "--for", "whom", type=click.Choice([*RULES]), default="edge", show_default=True, help="kind of user"
 )
-@click.option("--user", default=None, help="name of the user  [as --for]")
-@click.option("--apply", "applies", is_flag=True, help="set the user on every server of the store")
+@click.option("--user", default=None, help="user name  [as --for]")
+@click.option("--apply", "applies", is_flag=True, help="create the user on every server of the store")
 @click.option(
-    "--password-file", type=click.Path(path_type=Path), help="with --apply: its password; - for stdin"
+    "--password-file",
+    type=click.Path(path_type=Path),
+    help="with --apply: file with the password; - for stdin",
 )
 @plain_command
 def rights(options: Options, whom: str, user: str | None, applies: bool, password_file: Path | None) -> None:
-    """Print the ACL line that makes a user for edges, or for the analytics job, with no more rights than they need.
+    """Print the ACL command for a user with the minimal rights for edges or the analytics job.
 
-    Give it to redis-cli with a password added, as in `>secret`, and put user and password into the URL. Redis does not
-    replicate users: with --apply, an administrator sets it on every server that the Sentinels or the Cluster name.
+    Run it in redis-cli with a password added, as in `>secret`, and put user and password into the store URL. Redis does
+    not replicate users: --apply creates the user on every server that the Sentinels or the Cluster report.
     """
     output = Output(as_json=options.as_json)
     name, rules = user or whom, RULES[whom]()
     if applies != (password_file is not None):
-        raise usage("--apply and --password-file FILE are given together")
+        raise usage("--apply and --password-file FILE require each other")
     if password_file is not None:
         password = _password(password_file)
         applied = asyncio.run(_apply(options.store_url, name, rules, password))
-        _tell_applied(output, name, applied)
+        _report_applied(output, name, applied)
         return
     output.line(" ".join(["ACL SETUSER", name, *rules]))
     if output.as_json:
@@ -87,7 +93,7 @@ def _password(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(Exit.USAGE, "bad_password", f"{path} cannot be read: {error}") from None
     if not text:
-        raise Failure(Exit.USAGE, "bad_password", f"{path} is empty: write the user's password into it")
+        raise Failure(Exit.USAGE, "bad_password", f"{path} is empty: write the user's password to it")
     return text
 
 
@@ -99,13 +105,13 @@ async def _apply(url: str, name: str, rules: list[str], password: str) -> list[A
         await opened.close()
 
 
-def _tell_applied(output: Output, name: str, applied: list[Applied]) -> None:
+def _report_applied(output: Output, name: str, applied: list[Applied]) -> None:
     for one in applied:
-        output.line(f"{one.server}: " + (one.fault or f"user {name} is set, kept {one.kept}"))
+        output.line(f"{one.server}: " + (one.fault or f"user {name} is set, stored {one.kept}"))
         if output.as_json:
             output.record({"user": name, **asdict(one)})
     if failed := [one.server for one in applied if one.fault]:
-        text = f"{', '.join(failed)}: the user {name} could not be set there; repeat this until it is on every server"
+        text = f"{', '.join(failed)}: user {name} could not be set there; repeat until every server has it"
         raise Failure(Exit.REFUSED, "user_not_set", text)
 
 

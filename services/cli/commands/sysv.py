@@ -1,4 +1,4 @@
-"""penstock sysv."""
+"""Implement `penstock sysv`."""
 
 from __future__ import annotations
 
@@ -18,49 +18,46 @@ HEALTH_PORT = 9171
 
 
 @click.command()
-@click.option("--in", "into", multiple=True, metavar="KEY:QUEUE", help="out of QUEUE, into the local queue")
-@click.option("--out", multiple=True, metavar="KEY:QUEUE", help="out of the local queue, into QUEUE")
-@click.option("--out-t-msg", multiple=True, metavar="KEY:QUEUE", help="the same with T_MSGs of RQP/cast")
-@click.option("--mode", metavar="MODE", help="of local queues that are made for these  [0600]")
-@click.option("--remove-on-exit", is_flag=True, help="remove the local queues that it made")
+@click.option(
+    "--in", "into", multiple=True, metavar="KEY:QUEUE", help="move messages from QUEUE to the local queue"
+)
+@click.option("--out", multiple=True, metavar="KEY:QUEUE", help="move messages from the local queue to QUEUE")
+@click.option("--out-t-msg", multiple=True, metavar="KEY:QUEUE", help="as --out, for T_MSGs of RQP/cast")
+@click.option("--mode", metavar="MODE", help="permissions of local queues that it creates  [0600]")
+@click.option("--remove-on-exit", is_flag=True, help="remove the local queues that it created")
 @plain_command
 def sysv(options: Options, **given: Any) -> int:
-    """Join System V queues of this machine with queues of the store.
+    """Bridge System V message queues of this machine and queues of the store.
 
-    What is joined stands in the settings, or is given here: mappings of the command line replace those of the
-    settings. Until SIGTERM or Ctrl-C; then what is under way is finished. Ends with 2 if the mappings cannot be
-    used: a permission is missing, another bridge has them, messages would go round.
+    The mappings come from the settings, or from these options, which replace all of them. Runs until SIGTERM or
+    Ctrl-C, then finishes the messages in transfer. Ends with 2 if the mappings cannot be used: a permission is
+    missing, another bridge uses them, or messages would loop.
     """
-    settings = _settings(options, _said(given))
+    settings = options.settings.section(SysvSettings, "sysv", _mappings_given(given))
     process = _process()
     try:
-        return int(process.run(options.beside_others(HEALTH_PORT), settings))
+        return int(process.run(options.with_health_port(HEALTH_PORT), settings))
     except process.Unusable as error:
         raise Failure(Exit.USAGE, error.reason, str(error)) from None
 
 
 def _process() -> Any:
-    """The part that needs more than the rest of the command line does."""
+    """Import the bridge, which needs sysv_ipc. Raises Failure without it."""
     try:
         from services.sysv import process
     except ImportError as error:
         if error.name != "sysv_ipc":
             raise
         text = (
-            "this installation lacks sysv_ipc: install Penstock with the extra `sysv`, from the checkout or the wheel "
-            "that it came from"
+            "sysv_ipc is not installed: install Penstock with the extra `sysv`, from the checkout or the wheel that it "
+            "came from"
         )
         raise Failure(Exit.USAGE, "no_sysv_ipc", text) from None
     return process
 
 
-def _settings(options: Options, said: Tree) -> SysvSettings:
-    """Raises SettingsError."""
-    return options.settings.section(SysvSettings, "sysv", said)
-
-
-def _said(given: dict[str, Any]) -> Tree:
-    """What the command line says of the section."""
+def _mappings_given(given: dict[str, Any]) -> Tree:
+    """Return the part of the section `sysv` that the options set."""
     mappings: Tree = {}
     for flag, direction, kind, texts in (
         ("in", Direction.IN, Format.RAW, given["into"]),
@@ -72,12 +69,8 @@ def _said(given: dict[str, Any]) -> Tree:
             if not colon:
                 raise usage(f"write KEY:QUEUE, as in 0x2a:orders, not {text!r}")
             mapping = {"key": key, "queue": queue, "direction": direction.value, "format": kind.value}
-            mappings[f"{flag}-{key}-{queue}"] = {**mapping, **_mode(given["mode"])}
+            mappings[f"{flag}-{key}-{queue}"] = mapping | ({"mode": given["mode"]} if given["mode"] else {})
     if given["mode"] and not mappings:
-        raise usage("--mode goes with --in and --out; the settings say the modes of their own mappings")
-    said: Tree = {"mappings": mappings} if mappings else {}
-    return merge(said, {"remove_on_exit": True} if given["remove_on_exit"] else {})
-
-
-def _mode(mode: str | None) -> Tree:
-    return {"mode": mode} if mode else {}
+        raise usage("--mode requires --in or --out; mappings of the settings have a mode of their own")
+    section: Tree = {"mappings": mappings} if mappings else {}
+    return merge(section, {"remove_on_exit": True} if given["remove_on_exit"] else {})

@@ -1,4 +1,4 @@
-"""penstock up: everything on this machine."""
+"""Implement `penstock up`: run the store, all edges and the console on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.cli.documents.declaring import Change
 from services.cli.framework.bring_up import CHECKED, READY, BringUp
 from services.cli.framework.command import Options, plain_command
 from services.cli.framework.edge_flags import EdgeCommand
-from services.cli.local.announcement import Console, News, announce
+from services.cli.local.announcement import Announcement, Console, announce
 from services.cli.local.child_process import EdgeProcess
 from services.cli.local.health_ports import health_ports
 from services.cli.local.own_store import OwnStore
@@ -36,7 +36,7 @@ from services.store.redis import Promises
 log = logging.getLogger(__name__)
 
 QUEUES_FILE = Path("queues.yaml")
-# Of memory: 57 MiB of its own, once it shares none with the others any more, and its connections.
+# Memory of one process: 57 MiB of its own once it shares no pages with the others, and its connections.
 PROCESS_BYTES = 80 << 20
 
 
@@ -47,17 +47,18 @@ PROCESS_BYTES = 80 << 20
     help=f"queues and peers to declare  [./{QUEUES_FILE}, if there is one]",
 )
 @click.option(
-    "--store-server", metavar="PROGRAM", help="a redis-server or valkey-server  [the one in the wheel]"
+    "--store-server", metavar="PROGRAM", help="path of a redis-server or valkey-server  [the bundled one]"
 )
-@click.option("--store-port", type=click.IntRange(1, 65535), help="let the store listen on 127.0.0.1, too")
+@click.option(
+    "--store-port", type=click.IntRange(1, 65535), help="let the store also listen on this port of 127.0.0.1"
+)
 @plain_command
 def up(options: Options, queues: Path | None, store_server: str | None, store_port: int | None) -> int:
-    """Run everything on this machine.
+    """Run everything on this machine: store, all edges, console.
 
-    That is a store with its data in --data-dir, every edge there is, the console, and the queues of queues.yaml.
-    With --store (or REDIS_URL) they use that store, and none is started. Whatever dies is started again. Ctrl-C,
-    SIGTERM, SIGQUIT, or the end of its terminal (SIGHUP) ends the edges in order, the store last; a second signal
-    does not wait for clients.
+    The store keeps its data in --data-dir, and the queues of queues.yaml are declared. With --store (or REDIS_URL)
+    the edges use that store instead. Processes that die are restarted. Ctrl-C, SIGTERM, SIGQUIT or SIGHUP drains the
+    edges and stops the store last; a second signal stops without waiting for clients.
     """
     logs.configure(_log_settings(options))
     own = None
@@ -67,29 +68,27 @@ def up(options: Options, queues: Path | None, store_server: str | None, store_po
         others = processes(options.settings) * PROCESS_BYTES
         own = OwnStore(folder, options.settings, server=store_server, port=store_port or 0, others=others)
     elif store_server or store_port:
-        raise usage(
-            "--store-server and --store-port are for a store of our own: leave out --store and REDIS_URL"
-        )
+        raise usage("--store-server and --store-port start a store: remove --store and REDIS_URL")
     return Up(options, own, _queues_file(queues), store_port or 0).run()
 
 
 def processes(settings: GlobalSettings) -> int:
-    """Return how many processes run beside the store's server: this one, the console, and those of each edge.
+    """Return the number of processes besides the store: this one, the console, and those of each edge.
 
-    An edge with workers has two more, one that supervises and one for its health pages. Raises SettingsError.
+    An edge with several workers has two more: a supervisor and one for its health pages. Raises SettingsError.
     """
     workers: list[int] = [settings.edge(edge).workers for edge in edges().values()]
     return 2 + sum(number if number == 1 else number + 2 for number in workers)
 
 
 def _log_settings(options: Options) -> LogSettings:
-    """At a terminal, where nobody said otherwise: text, and only what somebody should look at."""
+    """Return the log settings; at a terminal the defaults are text and warnings only."""
     settings = options.settings
     if not sys.stderr.isatty():
         return settings.log
-    ours = {"format": "text", "level": "WARNING"}
-    unsaid = {name: value for name, value in ours.items() if settings.origin("log", name) is None}
-    return settings.log.model_copy(update=unsaid)
+    terminal = {"format": "text", "level": "WARNING"}
+    unset = {name: value for name, value in terminal.items() if settings.origin("log", name) is None}
+    return settings.log.model_copy(update=unset)
 
 
 def _queues_file(given: Path | None) -> Path | None:
@@ -102,7 +101,7 @@ class Up(Policy):
     """The processes of `penstock up`: the store's server, a task that brings up the rest, the edges, the console."""
 
     def __init__(self, options: Options, own: OwnStore | None, queues: Path | None, store_port: int) -> None:
-        """Raises SettingsError, Failure: everything that can be known to be wrong before something is started."""
+        """Validate everything that can be checked before a process starts. Raises SettingsError, Failure."""
         self._options = options
         self._own = own
         url = own.url if own is not None else options.store_url
@@ -117,10 +116,8 @@ class Up(Policy):
         if console.enabled:
             others.append((console.host, console.port, "console.port"))
         self._health_ports = health_ports(settings.health, self._edge_settings, others)
-        said = {"url": SecretUrl(url)}
-        self._settings = settings.model_copy(
-            update={"store": settings.store.model_copy(update=said), "log": _log_settings(options)}
-        )
+        store_settings = settings.store.model_copy(update={"url": SecretUrl(url)})
+        self._settings = settings.model_copy(update={"store": store_settings, "log": _log_settings(options)})
         self._processes: list[EdgeProcess] = []
         self._bring_up = BringUp(own, url, self._documents, self._announce, self._processes)
         for edge in known.values():
@@ -136,9 +133,9 @@ class Up(Policy):
     def _add(
         self, name: str, command: tuple[str, ...], serve: Callable[[GlobalSettings], int]
     ) -> EdgeProcess:
-        """Add a process that opens its ports after those before it.
+        """Add a process that opens its ports after the previous one has opened its own.
 
-        All that are started at one moment with the same ports try them in one order, so that one gets them all.
+        With a fixed order, one of two simultaneous `penstock up` on the same ports gets all of them.
         """
         port, health = self._health_ports[len(self._processes)], self._settings.health
         if self._settings.origin("health", "port") is None:
@@ -150,7 +147,7 @@ class Up(Policy):
         return process
 
     def _add_console(self) -> Console:
-        """Raises SettingsError."""
+        """Add the console's process. Raises SettingsError."""
         console = console_settings(self._options)
 
         def serve(settings: GlobalSettings) -> int:
@@ -161,20 +158,20 @@ class Up(Policy):
         return Console(process, console.tls is not None, own_token(self._options, console))
 
     def _launch_store(self) -> int:
-        """Return its pid. Raises Failure if it cannot come up, OSError if it may later."""
+        """Start the store's server and return its pid. Raises Failure, or OSError if a later attempt may succeed."""
         assert self._own is not None
         try:
             server = self._own.launch()
         except (StoreError, OSError) as error:
             if not self._bring_up.log.has(READY):
                 raise failure_for(error) from None
-            raise OSError(str(error)) from None  # the program is missing, or there are too many processes
-        server.returncode = 0  # it does not wait for the process: the supervisor does
+            raise OSError(str(error)) from None  # such as a missing program or too many processes
+        server.returncode = 0  # the supervisor waits for the process, Popen must not
         return server.pid
 
     def run(self) -> int:
-        """Return 0 once a signal has ended all in order, else 1. Raises Failure for what no restart will mend."""
-        with paused_gc():  # once for all children
+        """Run until a signal; return 0 after an orderly end, else 1. Raises Failure if restarts cannot help."""
+        with paused_gc():  # before the fork, so that children share the memory
             import uvloop  # noqa: F401
 
             import services.cli.framework.serving  # noqa: F401
@@ -184,7 +181,7 @@ class Up(Policy):
         store = [self._store] if self._store is not None else []
         children = [*store, self._task, *self._children]
         status = Supervisor(children, self, max_drain_s(self._settings.drain), Failure).run()
-        with suppress(OSError):  # the terminal may have gone, and with it the reason to end
+        with suppress(OSError):  # the terminal may be gone (SIGHUP)
             self._output.line("stopped")
         finish_output()
         return status
@@ -193,13 +190,13 @@ class Up(Policy):
         declared = list(zip(self._documents, changes, strict=True))
         where = f"data in {self._options.folder.path}" if self._own else str(self._options.settings.store.url)
         edges = [process for process in self._processes if process.name in self._edge_settings]
-        news = News(where, promises, declared, edges, self._edge_settings, self._console)
-        announce(self._output, news)
+        announcement = Announcement(where, promises, declared, edges, self._edge_settings, self._console)
+        announce(self._output, announcement)
 
-    # `Policy`
+    # Policy
 
     def ended(self, child: Child, pid: int, status: int, *, stopping: bool) -> None:
-        """Raise Failure if the system cannot come up, or its data is gone."""
+        """Raise Failure if startup cannot succeed or the data is gone."""
         if stopping or status <= 0:
             return
         done = self._bring_up.log
@@ -208,19 +205,20 @@ class Up(Policy):
             raise failure_for(StoreUnavailable(self._own.server.not_started()))
         if child is self._task or (child is not self._store and not done.has(READY)):
             raise self._failure(child) or Failure(
-                Exit.FAULT, "edge_failed", f"{child.name} ended with {status}: look at its log"
+                Exit.FAULT, "edge_failed", f"{child.name} ended with {status}: see its log"
             )
 
     def restarting(self, child: Child, pid: int, status: int, pause_s: float) -> None:
+        """Log the restart with its cause."""
         fields: dict[str, object] = {"status": status, "restart_in_s": pause_s}
         if child is self._store:
             assert self._own is not None
-            why = self._own.server.complaint() if status > 0 else "starting it again"
+            why = self._own.server.complaint() if status > 0 else "restarting it"
             log.error("the store's server ended: %s", why, extra={"action": "store_restarted", **fields})
             return
         failure = self._failure(child) if status > 0 else None
         fields |= {"action": "edge_restarted", "edge": child.name}
-        log.error("%s ended: starting it again. %s", child.name, failure or "", extra=fields)
+        log.error("%s ended; restarting it. %s", child.name, failure or "", extra=fields)
 
     def _failure(self, child: Child) -> Failure | None:
         return (self._bring_up if child is self._task else self._children[child]).log.failure()

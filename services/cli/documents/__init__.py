@@ -1,4 +1,1 @@
-"""What commands are given: YAML files, options of a queue, message bodies, selections of letters.
-
-It prints nothing.
-"""
+"""The input of commands: YAML documents, queue options, message bodies, filters for dead letters."""

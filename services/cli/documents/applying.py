@@ -1,4 +1,4 @@
-"""Applying a file of documents, and saying what became of each."""
+"""Apply a file of documents and report the change for each."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from services.store import Store
 
 
 def file_option(default: Path) -> Callable[[Any], Any]:
+    """Return the option -f/--file with this default."""
     return click.option(
         "-f",
         "--file",
@@ -27,18 +28,18 @@ def file_option(default: Path) -> Callable[[Any], Any]:
 
 
 async def apply_file(store: Store, output: Output, file: Path, dry_run: bool) -> None:
-    wanted = read_documents(file)
-    if not wanted:
-        raise Failure(
-            Exit.USAGE,
-            "no_documents",
-            f"{file}: there is no Queue or Peer document in it: nothing was applied",
-        )
-    with output.progress("documents", len(wanted)) as advance:
+    """Apply every document of the file. Raises Failure before the first change if one cannot be applied."""
+    declarations = read_documents(file)
+    if not declarations:
+        text = f"{file}: it has no Queue or Peer document; nothing was applied"
+        raise Failure(Exit.USAGE, "no_documents", text)
+    with output.progress("documents", len(declarations)) as advance:
         changes = await (
-            declaring.plan(store, wanted) if dry_run else declaring.apply(store, wanted, advance=advance)
+            declaring.plan(store, declarations)
+            if dry_run
+            else declaring.apply(store, declarations, advance=advance)
         )
-    for one, change in zip(wanted, changes, strict=True):
+    for one, change in zip(declarations, changes, strict=True):
         what = one.name if one.kind == "Queue" else f"peer {one.name}"
         output.line(f"{change}{' (dry run)' if dry_run else ''}: {what}")
         if output.as_json:

@@ -1,4 +1,4 @@
-"""The bodies of messages that a command is given: its argument, a file, or standard input."""
+"""Read message bodies from an argument, a file, or standard input."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from services.cli.terminal.streams import open_input, read_chunks, read_pieces
 from services.store.model import records as record
 
 file_option = click.option(
-    "--file", type=click.Path(path_type=Path), help="the message is what the file holds; - for stdin"
+    "--file", type=click.Path(path_type=Path), help="read the message from this file; - for stdin"
 )
 
 
 async def given_bodies(
     body: str | None, file: Path | None, separator: bytes | None = None
 ) -> AsyncIterator[list[bytes]]:
-    """In runs as they come; without a separator it is one. Raises Failure."""
+    """Yield the bodies in runs as they arrive; without a separator, one body. Raises Failure."""
     if body is not None:
         if file is not None or separator is not None:
-            raise usage("give either BODY, or --file and --lines")
+            raise usage("BODY excludes --file and --lines: use one or the other")
         yield [os.fsencode(body)]
         return
     if file is None and sys.stdin.isatty():
-        raise usage("no BODY: give it as an argument, with --file, or on standard input")
+        raise usage("no message: pass BODY, --file, or data on standard input")
     fd = open_input(file)
     try:
         if separator is None:
@@ -37,9 +37,7 @@ async def given_bodies(
             async for pieces in read_pieces(fd, separator, record.MAX_LENGTH):
                 yield pieces
     except ValueError:
-        raise usage(
-            f"a message may have at most {record.MAX_LENGTH:,} bytes: one of the input has more"
-        ) from None
+        raise usage(f"a message of the input exceeds the limit of {record.MAX_LENGTH:,} bytes") from None
     finally:
         if fd != sys.stdin.fileno():
             os.close(fd)

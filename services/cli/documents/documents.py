@@ -1,4 +1,4 @@
-"""queues.yaml: a YAML stream of Queue and Peer documents, the same that Kubernetes takes."""
+"""Read queues.yaml: a YAML stream of the Queue and Peer documents that Kubernetes accepts, too."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LISTS = ("List", *(f"{kind}List" for kind in KINDS))
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One document: the queue or peer as it should be. `place` says where it was read."""
+class Declaration:
+    """The desired state of one queue or peer. `place` says where it was read."""
 
     place: str
     name: str
@@ -30,43 +30,44 @@ class Wanted:
 
     @property
     def kind(self) -> str:
+        """Return 'Queue' or 'Peer'."""
         return "Queue" if isinstance(self.spec, QueueSpec) else "Peer"
 
 
-def read_documents(path: Path) -> list[Wanted]:
-    """Every document of the file ('-' = standard input). Raises Failure with a line for each fault."""
-    wanted: list[Wanted] = []
+def read_documents(path: Path) -> list[Declaration]:
+    """Read every document of the file ('-' = standard input). Raises Failure with a line for each fault."""
+    declarations: list[Declaration] = []
     faults: list[str] = []
     for number, content in enumerate(_load(path), 1):
-        if content is None:  # nothing between two ---
+        if content is None:  # an empty document
             continue
         for item, one in _unwrapped(content):
             place = _place(path, number, item, one)
             try:
-                wanted.append(_read(place, one))
+                declarations.append(_read(place, one))
             except Failure as failure:
                 faults += [f"{place}: {line}" for line in failure.message.split("\n")]
-    faults += _twice(wanted)
+    faults += _duplicates(declarations)
     if faults:
         raise Failure(Exit.USAGE, "bad_document", "\n".join(faults))
-    return wanted
+    return declarations
 
 
 def _unwrapped(content: Any) -> list[tuple[int, Any]]:
-    """The documents in a List, as `kubectl get` prints one, from 1 on; (0, itself) for any other document."""
+    """Return the items of a List, as `kubectl get` prints one, numbered from 1; (0, itself) for other documents."""
     if not isinstance(content, dict) or content.get("kind") not in LISTS:
         return [(0, content)]
     items = content.get("items")
     return list(enumerate(items, 1)) if isinstance(items, list) else [(0, content)]
 
 
-def _read(place: str, content: Any) -> Wanted:
-    """Raises Failure with a line for each fault."""
+def _read(place: str, content: Any) -> Declaration:
+    """Parse one document. Raises Failure with a line for each fault."""
     kind = content.get("kind", "Queue") if isinstance(content, dict) else "Queue"
     if kind not in KINDS:
         raise Failure(Exit.USAGE, "bad_document", f"kind: must be 'Queue' or 'Peer', not {kind!r}")
     model = PeerDocument if kind == "Peer" else QueueDocument
-    if isinstance(content, dict):  # the API server's, as is everything of metadata but the name
+    if isinstance(content, dict):  # written by the API server
         content = {key: value for key, value in content.items() if key != "status"}
     try:
         document = model.model_validate(content)
@@ -74,7 +75,7 @@ def _read(place: str, content: Any) -> Wanted:
         lines = (line.removeprefix(": ") for line in describe_errors(error, model, None))
         raise Failure(Exit.USAGE, "bad_document", "\n".join(lines)) from None
     spec = document.spec if isinstance(document, PeerDocument) else document.queue
-    return Wanted(place, document.name, spec)
+    return Declaration(place, document.name, spec)
 
 
 def _load(path: Path) -> list[Any]:
@@ -97,10 +98,10 @@ def _place(path: Path, number: int, item: int, content: Any) -> str:
     )
 
 
-def _twice(wanted: list[Wanted]) -> list[str]:
+def _duplicates(declarations: list[Declaration]) -> list[str]:
     first: dict[tuple[str, str], str] = {}
     return [
-        f"{one.place}: the {one.kind.lower()} {one.name!r} is declared already in {first[one.kind, one.name]}"
-        for one in wanted
+        f"{one.place}: the {one.kind.lower()} {one.name!r} is already declared in {first[one.kind, one.name]}"
+        for one in declarations
         if first.setdefault((one.kind, one.name), one.place) != one.place
     ]

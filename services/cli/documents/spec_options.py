@@ -1,4 +1,4 @@
-"""Options of `queue create`, made of the document's own fields: one place says what a queue can have."""
+"""Options of `queue create`, generated from the fields of the queue document."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from services.cli.terminal.exits import Exit, Failure
 from services.kit.config import describe_errors, merge
 from services.store import QueueSpec
 
-Given = str | tuple[str, ...] | None  # what one option said
+Given = str | tuple[str, ...] | None  # the value of one option
 SEPARATOR = "__"  # in the names of click's parameters, which are Python's
 
 
 def _fields(
     model: type[BaseModel], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
-    """Every plain field, with its path in the document."""
+    """Yield every scalar field with its path in the document."""
     for name, field in model.model_fields.items():
         here = (*path, field.alias or name)
         if inner := _model(field.annotation):
@@ -31,7 +31,7 @@ def _fields(
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
-    """The model that a field holds, also one that may be left out."""
+    """Return the model that a field holds, optional or not."""
     for option in (annotation, *get_args(annotation)):
         if isinstance(option, type) and issubclass(option, BaseModel):
             return option
@@ -39,7 +39,7 @@ def _model(annotation: Any) -> type[BaseModel] | None:
 
 
 def _option_name(path: tuple[str, ...]) -> str:
-    """('deadLetter', 'maxLength') -> 'dead-letter-max-length'"""
+    """Return the option's name: ('deadLetter', 'maxLength') -> 'dead-letter-max-length'."""
     kebab = ("".join(f"-{c.lower()}" if c.isupper() else c for c in part) for part in path)
     return "-".join(kebab).replace("-t-t-l", "-ttl")
 
@@ -61,16 +61,17 @@ def _spec_option(path: tuple[str, ...], field: FieldInfo) -> Callable[[Any], Any
 
 
 def spec_options(function: Any) -> Any:
+    """Add an option for every field of a queue's spec."""
     for path, field in reversed(list(_fields(QueueSpec))):
         function = _spec_option(path, field)(function)
     return function
 
 
 def spec_from(given: Mapping[str, Given]) -> QueueSpec:
-    """The document's spec from what options said. Raises Failure."""
+    """Build the spec from the option values. Raises Failure."""
     tree: dict[str, Any] = {}
     for path, value in given.items():
-        if value not in (None, ()):  # () of an option that may be repeated and was not given at all
+        if value not in (None, ()):  # () is a repeatable option that was not given
             branch: Any = value
             for name in reversed(path.split(SEPARATOR)):
                 branch = {name: branch}

@@ -1,4 +1,1 @@
-"""What commands share: options, settings, and how they find and open the store.
-
-It knows no single command.
-"""
+"""What commands share: options, settings, and opening the store."""

@@ -1,4 +1,4 @@
-"""The way from a store whose server runs to edges that serve: the work of a task of `penstock up`."""
+"""Bring up the rest once the store's server runs: set up the store, declare queues, wait for the edges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from services.cli.documents import declaring
 from services.cli.documents.declaring import Change
-from services.cli.documents.documents import Wanted
+from services.cli.documents.documents import Declaration
 from services.cli.framework.command import open_store
 from services.cli.local.child_log import STARTED, ChildLog
 from services.cli.local.child_process import EdgeProcess
@@ -27,27 +27,27 @@ from services.store.redis import Promises
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-CHECKED = "checked"  # the store has its data
-READY = "ready"  # everything serves, and that was said
-BACK_AGAIN_S = 30.0  # how long to wait for a store that died
-AGAIN_S = 0.2
+CHECKED = "checked"  # the store is set up and has its data
+READY = "ready"  # everything serves and has been announced
+BACK_AGAIN_S = 30.0  # how long to wait for the restart of a store that died
+RETRY_S = 0.2
 
 
 @dataclass(slots=True)
 class BringUp:
-    """What it has done is in `log`, so that it does not do that again after a restart of the store."""
+    """The task that brings up the system. Steps done are in `log` and not repeated after a restart of the store."""
 
     own: OwnStore | None
     url: str
-    wanted: list[Wanted]
+    declarations: list[Declaration]
     announce: Callable[[Promises, Sequence[Change]], None]
-    processes: Sequence[EdgeProcess]  # begin when `log` has STARTED
+    processes: Sequence[EdgeProcess]  # they start once `log` has STARTED
     log: ChildLog = field(default_factory=ChildLog)
 
     def work(self) -> int:
-        """Run as a task; returns the exit status."""
+        """Run as a child process; return the exit status."""
         os.setsid()  # Ctrl-C is for `up`, which sends SIGTERM
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # so that its status is not that of work that is done
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a terminated task must not look like a finished one
         signal.pthread_sigmask(signal.SIG_UNBLOCK, watched_signals())
         try:
             if self.log.has(READY):
@@ -60,11 +60,13 @@ class BringUp:
         return 0
 
     def _check_again(self) -> None:
-        """A server that cannot be set up is ended: it is started again."""
+        """Check the store after its restart; end a server that cannot be set up, for another restart."""
         try:
             asyncio.run(self._check())
         except (StoreError, OSError) as error:
-            log.error("the store could not be started: %s", error, extra={"action": "store_start_failed"})
+            log.error(
+                "the store's setup failed; restarting it: %s", error, extra={"action": "store_start_failed"}
+            )
             assert self.own is not None
             self.own.end_server()
 
@@ -94,19 +96,19 @@ class BringUp:
             await store.close()
 
     async def _declare(self) -> list[Change]:
-        """Planned once: what was made before a break is new all the same."""
-        if not self.wanted:
+        """Declare the documents and return the changes. A retry keeps the plan, which would else be "unchanged"."""
+        if not self.declarations:
             return []
         store = open_store(self.url)
         try:
-            changes = await self._patiently(lambda: declaring.plan(store, self.wanted))
-            await self._patiently(lambda: declaring.carry_out(store, self.wanted, changes))
+            changes = await self._patiently(lambda: declaring.plan(store, self.declarations))
+            await self._patiently(lambda: declaring.carry_out(store, self.declarations, changes))
         finally:
             await store.close()
         return changes
 
     async def _patiently(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do this work again where a store of our own is killed meanwhile: it comes back."""
+        """Retry the work while a store that `penstock up` runs is restarted."""
         give_up = time.monotonic() + (BACK_AGAIN_S if self.own is not None else 0.0)
         while True:
             try:
@@ -114,4 +116,4 @@ class BringUp:
             except (StoreUnavailable, OutcomeUnknown):
                 if time.monotonic() > give_up:
                     raise
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)

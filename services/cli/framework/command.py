@@ -1,4 +1,4 @@
-"""What every command takes, and the frame in which those that need the store run."""
+"""The options that all commands share, and the wrapper that opens the store for a command."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ from services.store.pipeline import Timing
 from services.store.redis import StoreUrl, check_files
 from services.store.tracing import Observer
 
-NAME = "cli"  # in session ids and origins, and of what is traced
+NAME = "cli"  # in session ids, origins and traces
 TIMEOUT_S = 30.0
-BEAT_S = 1.0  # however short a silence the edges' settings allow a session
+BEAT_S = 1.0  # heartbeat interval, independent of the edges' settings
 Tree = dict[str, Any]
-Callback = Callable[..., int | None]  # an exit code, if it is not simply 0
+Callback = Callable[..., int | None]  # an exit code; None means 0
 UrlCheck = Callable[[StoreUrl], None]  # raises BadUrl
 StoreWork = Callable[..., Awaitable[None]]  # (store, output, **arguments)
 
 
 class Seconds(click.FloatRange):
-    """A time that is a number: click lets NaN through any range."""
+    """A finite number of seconds: click's ranges let NaN through."""
 
     name = "seconds"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Convert the value. Fails as click does for text, NaN, and numbers out of range."""
         seconds = float(super().convert(value, param, ctx))
         if math.isnan(seconds):
             self.fail(f"{value!r} is not a number of seconds", param, ctx)
@@ -53,17 +54,18 @@ class Options:
 
     settings: GlobalSettings
     file: Path | None
-    pairs: tuple[str, ...]  # of --set, as they were given
+    pairs: tuple[str, ...]  # values of --set
     as_json: bool
     flags: tuple[GivenFlag, ...] = ()  # of edges
 
     @property
     def folder(self) -> Folder:
+        """Return the data folder of `penstock up`."""
         return Folder(self.settings.store.data_dir)
 
     @property
     def store_url(self) -> str:
-        """With its password. Raises Failure where there is no store."""
+        """Return the store's URL with its password. Raises Failure if there is no store."""
         if self.settings.store.url is not None:
             return self.settings.store.url.reveal()
         tenant = self.folder.tenant()
@@ -80,12 +82,12 @@ class Options:
         return tenant.url
 
     def with_store(self) -> GlobalSettings:
-        """The settings with the store that was found in them."""
+        """Return the settings with the URL of the store that was found."""
         section = self.settings.store.model_copy(update={"url": SecretUrl(self.store_url)})
         return self.settings.model_copy(update={"store": section})
 
-    def beside_others(self, health_port: int) -> GlobalSettings:
-        """The same; where nobody said a port for the health pages: one that no edge of a `penstock up` here has."""
+    def with_health_port(self, health_port: int) -> GlobalSettings:
+        """Return the same with this default for `health.port`, for services beside the edges of a `penstock up`."""
         settings = self.with_store()
         if self.settings.origin("health", "port") is not None:
             return settings
@@ -95,11 +97,11 @@ class Options:
 
 
 def options_from(values: Tree, check: UrlCheck = check_files) -> Options:
-    """Takes the shared options out of a command's arguments. Raises SettingsError."""
+    """Take the shared options out of a command's arguments. Raises SettingsError."""
     pairs: tuple[str, ...] = values.pop("pairs")
     flags = read_flags(pairs)
     url, data_dir, file = values.pop("store_url"), values.pop("data_dir"), values.pop("config_file")
-    if data_dir is not None:  # whoever names a folder here means its store, whatever the environment says
+    if data_dir is not None:  # --data-dir overrides REDIS_URL
         flags = merge(flags, {"store": {"data_dir": str(data_dir), "url": None}})
     if url is not None:
         flags = merge(flags, {"store": {"url": url}})
@@ -119,22 +121,22 @@ def _check_store(settings: GlobalSettings, check: UrlCheck) -> None:
 
 
 _SHARED = (
-    click.option("--store", "store_url", metavar="URL", help="the store, as redis://host:6379/0"),
+    click.option("--store", "store_url", metavar="URL", help="URL of the store, such as redis://host:6379/0"),
     click.option(
-        "--data-dir", type=click.Path(path_type=Path), help="folder of `penstock up`  [./penstock-data]"
+        "--data-dir", type=click.Path(path_type=Path), help="data folder of `penstock up`  [./penstock-data]"
     ),
     click.option(
         "--config", "config_file", type=click.Path(path_type=Path), help="settings file  [./penstock.yaml]"
     ),
     click.option(
-        "--set", "pairs", multiple=True, metavar="SECTION.FIELD=VALUE", help="one setting; repeatable"
+        "--set", "pairs", multiple=True, metavar="SECTION.FIELD=VALUE", help="set one setting; repeatable"
     ),
-    click.option("--json", "as_json", is_flag=True, help="for programs: one JSON object a line"),
+    click.option("--json", "as_json", is_flag=True, help="write one JSON object per line"),
 )
 
 
 def plain_command(work: Callback, check: UrlCheck = check_files) -> Callback:
-    """Makes of work(options, **arguments) what click calls. check: of the store URL, once it is parsed."""
+    """Turn work(options, **arguments) into a click callback. check: validates the parsed store URL."""
 
     @functools.wraps(work)
     def command(**values: Any) -> int | None:
@@ -142,7 +144,7 @@ def plain_command(work: Callback, check: UrlCheck = check_files) -> Callback:
             options = options_from(values, check)
             click.get_current_context().obj = options
             return work(options, **values)
-        except BrokenPipeError:  # click has its own idea of how that ends
+        except BrokenPipeError:  # before click handles it
             raise Failure(Exit.BROKEN_PIPE, "broken_pipe", "") from None
 
     for option in reversed(_SHARED):
@@ -151,7 +153,7 @@ def plain_command(work: Callback, check: UrlCheck = check_files) -> Callback:
 
 
 def store_command(work: StoreWork) -> Callback:
-    """Makes of `async work(store, output, **arguments)` what click calls, with the store open around it."""
+    """Turn async work(store, output, **arguments) into a click callback that opens and closes the store."""
 
     @click.option(
         "--timeout",
@@ -171,21 +173,18 @@ def store_command(work: StoreWork) -> Callback:
 async def with_store(
     options: Options, timeout: float, work: StoreWork, values: Tree, silence: float | None = None
 ) -> None:
-    """silence: seconds that one question to the store may take, if that is less than the timeout."""
-    with paused_gc():  # brings rich along: processes that serve do not wait for that
+    """Run the work with an open store. silence: seconds that one request may take, if less than the timeout."""
+    with paused_gc():  # loads rich, which services do not need
         from services.cli.terminal.output import Output
 
     task = asyncio.current_task()
     assert task is not None
     for signum in stop_signals():
-        if signum in (
-            signal.SIGTERM,
-            signal.SIGHUP,
-        ):  # what is leased goes back; Ctrl-C does the same by itself
+        if signum in (signal.SIGTERM, signal.SIGHUP):  # asyncio.run cancels the task on Ctrl-C by itself
             asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
-    waits = _waits(timeout, timeout if silence is None else silence)
+    timeouts = _pipe_timeouts(timeout, timeout if silence is None else silence)
     recorder = tracing(options.settings.tracing, NAME)
-    store = open_store(options.store_url, waits, Observer(recorder))
+    store = open_store(options.store_url, timeouts, Observer(recorder))
     if recorder is not None:
         recorder.start()
     try:
@@ -196,17 +195,17 @@ async def with_store(
             await recorder.close()
 
 
-def _waits(timeout_s: float, silence_s: float) -> PipeSettings:
-    usual = PipeSettings()
+def _pipe_timeouts(timeout_s: float, silence_s: float) -> PipeSettings:
+    defaults = PipeSettings()
     return PipeSettings(
         patience_s=silence_s,
-        reply_timeout_s=min(usual.reply_timeout_s, timeout_s / 2),
-        call_deadline_s=min(usual.call_deadline_s, timeout_s),
+        reply_timeout_s=min(defaults.reply_timeout_s, timeout_s / 2),
+        call_deadline_s=min(defaults.call_deadline_s, timeout_s),
         request_timeout_s=timeout_s,
         question_timeout_s=silence_s,
     )
 
 
-def open_store(url: str, waits: PipeSettings | None = None, observer: Observer | None = None) -> Store:
-    """Nothing is connected yet."""
-    return Store(url, NAME, pipe=waits, timing=Timing(beat_s=BEAT_S), observe=observer or Observer())
+def open_store(url: str, timeouts: PipeSettings | None = None, observer: Observer | None = None) -> Store:
+    """Return the store; it connects on first use."""
+    return Store(url, NAME, pipe=timeouts, timing=Timing(beat_s=BEAT_S), observe=observer or Observer())

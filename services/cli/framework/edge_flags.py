@@ -1,4 +1,4 @@
-"""The flags of edges on commands that serve them: found with the edges, so that no command knows any."""
+"""Add the options that edges define to the commands that serve them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from services.kit.config import GivenFlag
+from services.kit.config import Flag, GivenFlag
 
 if TYPE_CHECKING:
     from services.kit.edge import Edge
-from services.kit.config import Flag
 
 _OPTIONS, _GIVEN = "penstock.edge_flags", "penstock.given_flags"  # in the context's `meta`
 
 
 class EdgeCommand(click.Command):
-    """Takes the flags of all edges beside its own options. They are looked for when it is called, not before."""
+    """A command with the options of all edges besides its own; edges are loaded only when it is called."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        from services.kit.edge import edges  # brings every edge along: no other command waits for that
+        """Return the command's own options and those of all edges."""
+        from services.kit.edge import edges  # loads every edge, which would slow other commands down
 
         if _OPTIONS not in ctx.meta:
             ctx.meta[_OPTIONS] = [_option(edge, flag) for edge in edges().values() for flag in edge.flags]
@@ -28,7 +28,7 @@ class EdgeCommand(click.Command):
 
 
 def given_flags() -> tuple[GivenFlag, ...]:
-    """Those that the command under way was called with."""
+    """Return the edge options that the current command was called with."""
     return tuple(click.get_current_context().meta.get(_GIVEN, ()))
 
 

@@ -1,4 +1,4 @@
-"""An edge in this process: what it cannot use is told with the setting that names it, and so is every other end."""
+"""Run an edge in this process and turn its errors into failures that name the setting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def serve_edge(edge: Edge[Any], settings: GlobalSettings, workers: int | None = None) -> int:
-    """Until it is told to end: 0, or 1 if that was not in order. Raises SettingsError, Failure."""
+    """Serve until a signal; return 0, or 1 after a disorderly end. Raises SettingsError, Failure."""
     logs.configure(settings.log, edge=edge.name)
     edge_settings = settings.edge(edge)
     check(edge.name, edge_settings)
@@ -26,16 +26,22 @@ def serve_edge(edge: Edge[Any], settings: GlobalSettings, workers: int | None = 
     except SettingsError as error:
         raise _unusable(edge.name, "; ".join(error.lines)) from None
     except Exception as error:
-        log.critical("cannot run: %r", error, exc_info=error, extra={"action": "failed"})
-        text = f"{edge.name} failed: {type(error).__name__}: {error}; its log says where"
+        log.critical(
+            "%s stopped after an internal error: %r",
+            edge.name,
+            error,
+            exc_info=error,
+            extra={"action": "failed"},
+        )
+        text = f"{edge.name} failed: {type(error).__name__}: {error}; see its log"
         raise Failure(Exit.REFUSED, "edge_failed", text) from None
-    if status == EXIT_UNUSABLE:  # its workers have only a log to say what
-        raise _unusable(edge.name, "the log says why")
+    if status == EXIT_UNUSABLE:  # the workers have logged the reason
+        raise _unusable(edge.name, "see its log")
     return status
 
 
 def check(name: str, edge_settings: EdgeSettings) -> None:
-    """Raise Failure for TLS files that cannot be used, with the setting that names them."""
+    """Raise Failure, with the setting, if a listener's TLS files cannot be used."""
     for listener, its in edge_settings.listeners.items():
         try:
             if its.tls is not None:

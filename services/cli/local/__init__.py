@@ -1,4 +1,1 @@
-"""What `penstock up` runs on this machine: its data folder, the embedded store, edges and console as child processes.
-
-It knows no command and no option.
-"""
+"""What `penstock up` runs here: its data folder, the embedded store, edges and console as child processes."""

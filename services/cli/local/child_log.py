@@ -1,4 +1,4 @@
-"""What a child of `penstock up` tells the others: events in shared memory, which outlive each process of that child."""
+"""Events of a child of `penstock up` in shared memory, which survive restarts of that child."""
 
 from __future__ import annotations
 
@@ -16,38 +16,39 @@ Place = tuple[str, int]  # host, port
 FIELDS = ("action", "setting", "listener", "host", "port")
 STARTED = "started"
 FAILED = "failed"
-PRODUCT = "services"  # the logger above all loggers of the product
+PRODUCT = "services"  # parent of all loggers of the product
 
 
 class ChildLog(logging.Handler):
-    """JSON, one event a line. As a handler it keeps where the process listens, and that its edge has started."""
+    """A log of JSON events, one per line. As a logging handler it records listening addresses and the start."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self._fd = os.memfd_create("child-log")
-        fcntl.fcntl(self._fd, fcntl.F_SETFL, os.O_APPEND)  # workers write side by side
+        fcntl.fcntl(self._fd, fcntl.F_SETFL, os.O_APPEND)  # workers append concurrently
 
     def attach(self) -> None:
-        """Listen to what this process logs from now on, also at a level that its log leaves out."""
+        """Record what this process logs from now on, whatever its log level."""
         logger = logging.getLogger(PRODUCT)
         logger.addHandler(self)
         logger.setLevel(min(logging.INFO, logger.getEffectiveLevel()))
 
     def emit(self, record: logging.LogRecord) -> None:
-        said = vars(record)
-        if "setting" in said or said.get("action") == STARTED:
-            self.add({name: said[name] for name in FIELDS if name in said})
+        """Record the log record if it is a listening address or the start."""
+        fields = vars(record)
+        if "setting" in fields or fields.get("action") == STARTED:
+            self.add({name: fields[name] for name in FIELDS if name in fields})
 
     def add(self, event: Event) -> None:
-        """Add it, unless the last one of its kind says the same, as it does after most restarts."""
+        """Add the event unless it repeats the last one of its kind, as after most restarts."""
         line = json.dumps(event)
         event = json.loads(line)
-        alike = [each for each in self.events() if _kind(each) == _kind(event)]
-        if alike[-1:] != [event]:
+        same_kind = [each for each in self.events() if _kind(each) == _kind(event)]
+        if same_kind[-1:] != [event]:
             os.write(self._fd, f"{line}\n".encode())
 
     def events(self, action: str | None = None) -> list[Event]:
-        """Return the events, oldest first: those with this action, or all."""
+        """Return the events with this action, or all, oldest first."""
         text = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
         events: list[Event] = [
             json.loads(line) for line in text.splitlines(keepends=True) if line.endswith(b"\n")
@@ -55,25 +56,26 @@ class ChildLog(logging.Handler):
         return events if action is None else [event for event in events if event.get("action") == action]
 
     def has(self, action: str) -> bool:
+        """Return whether there is an event with this action."""
         return bool(self.events(action))
 
     @property
     def ports(self) -> dict[tuple[str, ...], int]:
-        """Return where each setting of a port has led to, by its path."""
+        """Return the actual port for each port setting, by the setting's path."""
         return {tuple(event["setting"]): event["port"] for event in self.events() if "setting" in event}
 
     def places(self, action: str) -> dict[str, Place]:
-        """Return where it listens, by listener."""
+        """Return the listening addresses by listener."""
         return {event.get("listener", ""): (event["host"], event["port"]) for event in self.events(action)}
 
     def fail(self, failure: Failure) -> int:
-        """Note how the process ends; returns its exit status."""
-        said = {"exit": int(failure.exit), "label": failure.label, "message": failure.message}
-        self.add({"action": FAILED, **said})
+        """Record the failure; return the exit status."""
+        fields = {"exit": int(failure.exit), "label": failure.label, "message": failure.message}
+        self.add({"action": FAILED, **fields})
         return int(failure.exit)
 
     def failure(self) -> Failure | None:
-        """Return how a process of this child has ended last, where it could say so."""
+        """Return the last recorded failure of this child."""
         found = self.events(FAILED)
         return Failure(Exit(found[-1]["exit"]), found[-1]["label"], found[-1]["message"]) if found else None
 

@@ -1,4 +1,4 @@
-"""An edge, or the console, as a child process of `penstock up`, made by fork."""
+"""Run an edge or the console as a forked child process of `penstock up`."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from services.system.process_title import set_title
 log = logging.getLogger(__name__)
 
 READY_TIMEOUT_S = 60.0
-ASK_AGAIN_S = 0.05
+POLL_S = 0.05
 ANSWER_TIMEOUT_S = 5.0
-TURN_S = 0.01  # how often a process looks whether it may begin
+TURN_S = 0.01  # between checks of whether the previous process has started
 
 
 @dataclass(slots=True)
 class EdgeProcess:
-    """Each process in this place has the ports of the first one, so that clients find it again."""
+    """A child that keeps the ports of its first process across restarts, so that clients find it again."""
 
     name: str
-    command: tuple[str, ...]  # which would do the same: `ps` shows it
+    command: tuple[str, ...]  # the equivalent command, shown by `ps`
     settings: GlobalSettings
-    serve: Callable[[GlobalSettings], int]  # until it is told to end; begins with signals blocked
-    before: ChildLog  # of what must have started
+    serve: Callable[[GlobalSettings], int]  # serves until a signal; signals are blocked at the start
+    before: ChildLog  # log of the child that must start first
     log: ChildLog = field(default_factory=ChildLog)
 
     @property
     def places(self) -> dict[str, Place]:
-        """Where it listens, by listener."""
+        """Return the listening addresses by listener."""
         return self.log.places("listening")
 
     @property
     def health(self) -> Place:
-        """Where its health pages are, once it has started."""
+        """Return the address of the health pages. Only valid once it has started."""
         return self.log.places("health_listening")[""]
 
     # In the child
 
     def work(self) -> int:
-        """Serve in this process, which has just been forked; returns its exit status."""
+        """Serve in the freshly forked process; return the exit status."""
         try:
             self._become_service()
             while not self.before.has(STARTED):
@@ -61,7 +61,7 @@ class EdgeProcess:
             return self.log.fail(failure_for(error))
 
     def _become_service(self) -> None:
-        os.setsid()  # Ctrl-C is for `up`, which tells this process when to end
+        os.setsid()  # Ctrl-C is for `up`, which then stops this process
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
         os.dup2(nothing, 1)
@@ -72,33 +72,33 @@ class EdgeProcess:
         tree: Tree = {}
         for path, port in self.log.ports.items():
             tree = merge(tree, nested(path, port))
-        said = {
+        sections = {
             name: merge(getattr(self.settings, name), tree.get(name, {})) for name in ("edges", "console")
         }
         health = self.settings.health.model_copy(update=tree.get("health", {}))
-        return self.settings.model_copy(update={**said, "health": health})
+        return self.settings.model_copy(update={**sections, "health": health})
 
-    # In the process that waits for it
+    # In the parent
 
     def await_ready(self) -> None:
-        """Return when it serves. Raise Failure if it does not in time."""
+        """Wait until the child is ready. Raise Failure after READY_TIMEOUT_S."""
         give_up = time.monotonic() + READY_TIMEOUT_S
         while (unready := self._unready()) is not None:
             if time.monotonic() > give_up:
                 text = f"{self.name} is not ready after {READY_TIMEOUT_S:.0f} s: {unready}"
                 raise Failure(Exit.UNAVAILABLE, "edge_not_ready", text)
-            time.sleep(ASK_AGAIN_S)
+            time.sleep(POLL_S)
 
     def _unready(self) -> str | None:
-        """Return why it does not serve yet."""
+        """Return why it is not ready, or None if it is."""
         if not self.log.has(STARTED):
-            return "it does not answer"
+            return "it has not started"
         page = http.client.HTTPConnection(*self.health, timeout=ANSWER_TIMEOUT_S)
         try:
             page.request("GET", "/readyz")
             answer = page.getresponse()
-            said = answer.read().decode("utf-8", "replace").strip()
-            return None if answer.status == 200 else said
+            text = answer.read().decode("utf-8", "replace").strip()
+            return None if answer.status == 200 else text
         except (OSError, http.client.HTTPException) as error:
             return str(error)
         finally:

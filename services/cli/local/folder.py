@@ -1,8 +1,8 @@
-"""The data folder of `penstock up`: who runs on it, and which data it had.
+"""The data folder of `penstock up`: its lock, the process that holds it, and the id of its data.
 
-appendonlydir/  store.log  store.sock    the server's own
-dataset                                  the id of the data that must be there
-up.lock                                  locked while an `up` or its server lives; JSON: pid, store_pid, url
+appendonlydir/  store.log  store.sock    files of the store's server
+dataset                                  the id of the expected data
+up.lock                                  locked while `up` or its server runs; JSON: pid, store_pid, url
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from services.cli.terminal.exits import Exit, Failure
 from services.outside.document import read_json
 from services.outside.owner import is_trusted
 
-DYING_S = 20.0  # a dead `up` takes its server along; how long to wait for that
-LOOK_AGAIN_S = 0.05
+DYING_S = 20.0  # how long to wait for the server of an `up` that died: it ends too
+POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Who holds the folder. url = '' while the store is starting."""
+    """The process that holds the folder. url is '' while the store is starting."""
 
     pid: int
     store_pid: int = 0
@@ -34,18 +34,20 @@ class Tenant:
 
 
 class Folder:
+    """The data folder at `path`, which need not exist yet."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = path / "up.lock"
         self._dataset = path / "dataset"
         self.lock_fd = -1
 
-    # Who runs here
+    # The lock
 
     def lock(self) -> None:
-        """From now on this process is the tenant, and so is every child that inherits `lock_fd`.
+        """Lock the folder for this process and the children that inherit `lock_fd`.
 
-        Raises Failure with the pid of another tenant.
+        Raises Failure with the pid of the process that holds it.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -59,8 +61,8 @@ class Folder:
             tenant = self._read()
             if (tenant and _lives(tenant.pid)) or time.monotonic() > deadline:
                 raise Failure(Exit.REFUSED, "already_running", self._occupied(tenant))
-            time.sleep(LOOK_AGAIN_S)
-        self.tell(Tenant(os.getpid()))
+            time.sleep(POLL_S)
+        self.publish(Tenant(os.getpid()))
 
     def _try_lock(self) -> bool:
         try:
@@ -71,19 +73,19 @@ class Folder:
 
     def _occupied(self, tenant: Tenant | None) -> str:
         if tenant is None:
-            return f"something else holds {self._lock}: find it with `fuser {self._lock}`"
+            return f"another process holds {self._lock}: find it with `fuser {self._lock}`"
         if _lives(tenant.pid):
-            return f"penstock with pid {tenant.pid} already runs on {self.path}: stop it, or give another --data-dir"
+            return f"penstock with pid {tenant.pid} already runs on {self.path}: stop it, or use another --data-dir"
         return f"the store's server with pid {tenant.store_pid} still runs on {self.path}: stop it first"
 
-    def tell(self, tenant: Tenant) -> None:
-        """Others may read who we are and where our store is."""
+    def publish(self, tenant: Tenant) -> None:
+        """Write the tenant to the lock file, where other commands find the store."""
         text = json.dumps(asdict(tenant)).encode()
         os.pwrite(self.lock_fd, text, 0)
         os.ftruncate(self.lock_fd, len(text))
 
     def tenant(self) -> Tenant | None:
-        """Who runs here now, or None. Raises Failure if another user runs here, whose store would get our messages."""
+        """Return the process that runs here, or None. Raises Failure if it belongs to another user."""
         try:
             fd = os.open(self._lock, os.O_RDONLY)
         except OSError:
@@ -99,7 +101,9 @@ class Folder:
 
     def _refuse_others(self, owner: int) -> None:
         if not is_trusted(owner):
-            text = f"{self._lock} belongs to uid {owner}: give --data-dir a folder of your own, or the store by --store"
+            text = (
+                f"{self._lock} belongs to uid {owner}: set --data-dir to a folder of your own, or use --store"
+            )
             raise Failure(Exit.USAGE, "bad_data_dir", text)
 
     def _read(self) -> Tenant | None:
@@ -107,15 +111,15 @@ class Folder:
             return Tenant(**read_json(self._lock.read_text()))
         return None
 
-    # Which data
+    # The data
 
     @property
     def dataset(self) -> str:
-        """The id of the data that this folder had, '' if it never had any."""
+        """Return the id of the data that this folder had, '' if it never had any."""
         return self._dataset.read_text().strip() if self._dataset.exists() else ""
 
     def remember(self, dataset: str) -> None:
-        """Written so that a crash leaves the old id or the new one, whole."""
+        """Write the id of the data atomically."""
         if dataset == self.dataset:
             return
         fresh = self._dataset.with_suffix(".new")
@@ -129,19 +133,19 @@ class Folder:
         os.close(folder)
 
     def forget(self) -> None:
-        """The loss of the data is accepted."""
+        """Forget the id of the data, so that an empty store is accepted."""
         self._dataset.unlink(missing_ok=True)
 
     def has_log(self) -> bool:
-        """Whether the server left anything that it could load."""
+        """Return whether the server has left data to load."""
         return any(self.path.glob("appendonlydir/*.manifest"))
 
     def lost(self) -> Failure:
-        """What to say when the data is not there."""
+        """Return the failure for missing data."""
         return Failure(
             Exit.REFUSED,
             "dataset_lost",
-            f"{self.path} had the data {self.dataset}, and it is not there any more: restore {self.path}/appendonlydir "
+            f"{self.path} had data set {self.dataset}, which is missing now: restore {self.path}/appendonlydir "
             f"from a backup, or accept the loss with `penstock store init --accept-loss --data-dir {self.path}`",
         )
 

@@ -1,4 +1,4 @@
-"""The ports of the health pages under `penstock up`: one for each process, upwards from `health.port`."""
+"""Assign the ports of the health pages under `penstock up`: one per process, upwards from `health.port`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ALL = ("0.0.0.0", "::")
 def health_ports(
     health: HealthSettings, edges: Mapping[str, EdgeSettings], others: Sequence[Place]
 ) -> list[int]:
-    """Return a port for each edge and for the console, without those of the edges' listeners and of `others`.
+    """Return a port for each edge and the console, apart from the ports of listeners and of `others`.
 
-    Raises SettingsError if `health.port` itself is such a port, or if there are too few ports above it.
+    Raises SettingsError if `health.port` itself is taken, or if too few ports are free above it.
     """
     number = len(edges) + 1
     if not health.port:
@@ -26,21 +26,17 @@ def health_ports(
     taken = _taken(health.host, edges, others)
     if health.port in taken:
         raise SettingsError(
-            [f"health.port: {taken[health.port]} has port {health.port}, too: give one of them another port"]
+            [f"health.port: {taken[health.port]} also uses port {health.port}: change one of them"]
         )
     ports = [port for port in range(health.port, LARGEST + 1) if port not in taken][:number]
     if len(ports) < number:
-        raise SettingsError(
-            [
-                f"health.port: {number} processes need a port each from {health.port} on, and only {len(ports)} are "
-                f"free up to {LARGEST}: choose a lower one"
-            ]
-        )
+        text = f"{number} ports are needed from {health.port} on, but only {len(ports)} are free: choose a lower port"
+        raise SettingsError([f"health.port: {text}"])
     return ports
 
 
 def _taken(host: str, edges: Mapping[str, EdgeSettings], others: Sequence[Place]) -> dict[int, str]:
-    """Return the TCP ports that collide with one at `host`, with the setting of each."""
+    """Return the TCP ports that conflict with `host`, with the setting of each."""
     places = [
         (listener.host, listener.port, ".".join(port_setting(edge, name)))
         for edge, settings in edges.items()

@@ -1,4 +1,4 @@
-"""The store that `penstock up` runs itself: started on its folder, held to the data that was there."""
+"""Run the store of `penstock up` on its data folder and check that the data is the expected one."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 
 class OwnStore:
+    """The store that `penstock up` runs itself."""
+
     def __init__(
         self,
         folder: Folder,
@@ -30,31 +32,33 @@ class OwnStore:
         port: int = 0,
         others: int = 0,
     ) -> None:
-        """`folder` must be locked by this process; `server` and `port`, of the command line, stand over the settings.
+        """Prepare the server; `folder` must be locked by this process, `server` and `port` override the settings.
 
-        others: octets of memory that the processes beside the server need. Raises Failure.
+        others: bytes of memory that the other processes need. Raises Failure.
         """
         self._folder = folder
         program = server or str(settings.store.server or "")
         own = EmbeddedSettings(folder.path, program, port, others=others, keep_open=(folder.lock_fd,))
         try:
             self.server = EmbeddedStore(own)
-        except StoreError as error:  # a path that is too long for a socket, and no port
+        except StoreError as error:  # the path is too long for a socket, and no port is set
             raise Failure(Exit.USAGE, "bad_data_dir", str(error)) from None
         self.url = self.server.url
 
     def launch(self) -> subprocess.Popen[bytes]:
         """Start the server as a child of this process. Raises Failure dataset_lost, OSError."""
         if self._folder.dataset and not self._folder.has_log():
-            raise self._folder.lost()  # before the server makes a new log, which would be in the way of a backup
+            raise self._folder.lost()  # before the server creates a log that would block a restore
         share = self.server.share()
         if share.is_short:
-            text = "memory is short, the kernel may end the store or an edge: its maxmemory is %s; raise the limit"
+            text = (
+                "memory is short; the kernel may kill the store or an edge: maxmemory is %s; raise the limit"
+            )
             log.warning(text, share.reason, extra={"action": "memory_short", "maxmemory": share.octets})
         process = self.server.launch()
         try:
-            self._tell(store_pid=process.pid)
-        except OSError:  # the disk is full: nothing would know of this server
+            self._publish(store_pid=process.pid)
+        except OSError:  # the disk is full: other commands could not find this server
             process.kill()
             process.wait()
             raise
@@ -63,10 +67,10 @@ class OwnStore:
     async def check(
         self, process: subprocess.Popen[bytes] | None = None, *, accept_loss: bool = False
     ) -> Promises:
-        """Return once the server answers, is set up and has the data that this folder had.
+        """Wait until the server answers, set it up, and check that it has this folder's data.
 
-        process: that of the server, if it is this one's child. Raises Failure dataset_lost where it has other data, and
-        StoreError where there is no store at all.
+        process: the server's, if it is a child of this one. Raises Failure dataset_lost if the data is another one,
+        StoreError if the store cannot be used.
         """
         await self.server.until_ready(process)
         store, found = Store(self.url, "up"), ""
@@ -79,23 +83,23 @@ class OwnStore:
             self._folder.remember(_dataset(await store.registry.epoch()))
         finally:
             await store.close()
-        self._tell(url=self.url, memory=self.server.share().reason)
+        self._publish(url=self.url, memory=self.server.share().reason)
         return promises
 
     def end_server(self) -> None:
-        """Tell the server to end. Every answer that it has given is on the disk."""
+        """Terminate the server. Everything it has acknowledged is on disk."""
         tenant = self._folder.tenant()
         if tenant is not None and tenant.store_pid:
-            with suppress(ProcessLookupError):  # it has ended by itself
+            with suppress(ProcessLookupError):  # it has already ended
                 os.kill(tenant.store_pid, signal.SIGTERM)
 
-    def _tell(self, **changes: Any) -> None:
-        """Other commands still find the store while it is started again, and wait for it."""
+    def _publish(self, **changes: Any) -> None:
+        """Update the tenant. The rest stays, so that other commands find and await a store that is restarting."""
         tenant = self._folder.tenant()
         assert tenant is not None
-        self._folder.tell(replace(tenant, **changes))
+        self._folder.publish(replace(tenant, **changes))
 
 
 def _dataset(epoch: str) -> str:
-    """The dataset's id without its generation."""
+    """Return the id of the data set without its generation."""
     return epoch.partition(".")[0]

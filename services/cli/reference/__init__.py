@@ -1,4 +1,1 @@
-"""Pages of the documentation that are made from commands and settings.
-
-No command imports it.
-"""
+"""Generators of the documentation pages for commands and settings."""

@@ -1,4 +1,4 @@
-"""docs/reference/cli.md, written from the commands themselves:
+"""Generate docs/reference/cli.md from the commands.
 
 python -m services.cli.reference.commands_table > docs/reference/cli.md
 """
@@ -13,23 +13,24 @@ import click
 from services.cli.main import penstock
 
 INTRODUCTION = """\
-# Every command, every option
+# Command reference
 
-Made of the commands themselves by `make cli-reference`; a test sees that it is not stale. What each is for, with what
-it shows, is told in [the command line](../cli.md). The environment, files and `--set` are told with
-[the settings](../settings.md). `-h` and `--help` are options of each command.
+Generated from the commands by `make cli-reference`; a test checks that it is current. [The command line](../cli.md)
+explains the commands with examples, [settings](../settings.md) the environment, files and `--set`. Every command also
+has `-h` and `--help`.
 """
 NAME = "penstock"
 HELP = "--help"
 
 
 def page() -> str:
+    """Return the page as Markdown."""
     context = click.Context(penstock, info_name=NAME, max_content_width=100)
     return "\n".join([INTRODUCTION, *_commands(context)])
 
 
 def _commands(context: click.Context) -> Iterator[str]:
-    """All commands of a group, each with what belongs to it."""
+    """Yield the sections of all commands of a group, recursively."""
     group = context.command
     assert isinstance(group, click.Group)
     for name in group.list_commands(context):
@@ -47,7 +48,7 @@ def _command(context: click.Context) -> str:
     depth = context.command_path.count(" ")
     usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
     lines = ["#" * (depth + 1) + f" {context.command_path}", "", _prose(context.command.help), ""]
-    lines += ["```", usage, "```", "", "| option | means | default, bounds |", "|---|---|---|"]
+    lines += ["```", usage, "```", "", "| option | meaning | default, range |", "|---|---|---|"]
     return "\n".join([*lines, *_options(context), ""])
 
 
@@ -61,25 +62,25 @@ def _options(context: click.Context) -> Iterator[str]:
 
 
 def _values(option: click.Option, context: click.Context) -> str:
-    """The default, and what may be given."""
-    told = option.get_help_extra(context)
+    """Return the default and the allowed values."""
+    extra = option.get_help_extra(context)
     choices = ", ".join(option.type.choices) if isinstance(option.type, click.Choice) else ""
     values = (
-        "must be given" if option.required else "",
-        told.get("default", ""),
-        told.get("range", ""),
+        "required" if option.required else "",
+        extra.get("default", ""),
+        extra.get("range", ""),
         choices,
     )
     return "; ".join(each for each in values if each)
 
 
 def _cell(text: str) -> str:
-    """None of its characters means anything to Markdown."""
+    """Escape the text for a Markdown table."""
     return re.sub(r"([|*])", r"\\\1", " ".join(text.split())).replace("<", "&lt;")
 
 
 def _prose(text: str | None) -> str:
-    """Paragraphs, without what tells click where to break lines."""
+    """Return the paragraphs without click's marks for line breaks."""
     paragraphs = re.split(r"\n\s*\n", (text or "").replace("\b\n", "").strip())
     return "\n\n".join(_cell(paragraph) for paragraph in paragraphs)
 

@@ -1,4 +1,4 @@
-"""docs/settings.md, written from the settings themselves:
+"""Generate docs/settings.md from the settings.
 
 python -m services.cli.reference.settings_table > docs/settings.md
 """
@@ -34,39 +34,41 @@ WORDS: dict[Any, str] = {
     SecretText: "text",
     Network: "networks such as `10.0.0.0/8`",
 }
-# What is said nowhere else, by the last name of the path.
-SAID_HERE = {
-    "tls": "without: plain TCP",
-    "max_connections": "of this listener, all workers together; more are refused",
-    "handshake_timeout_s": "for the TLS handshake; then closed",
-    "min_version": "oldest TLS version that is spoken",
-    "backlog": "connections that wait to be accepted",
+# Meanings of settings without a description of their own, by the last name of the path.
+MEANINGS = {
+    "tls": "enables TLS; default: plain TCP",
+    "max_connections": "maximum connections of this listener, over all workers; further ones are refused",
+    "handshake_timeout_s": "timeout of the TLS handshake; then the connection is closed",
+    "min_version": "oldest TLS version to accept",
+    "backlog": "maximum connections waiting to be accepted",
 }
 INTRODUCTION = """\
 # Settings
 
-Made of the settings themselves by `python -m services.cli.reference.settings_table`; a test sees that it is not stale.
+Generated from the settings by `python -m services.cli.reference.settings_table`; a test checks that it is current.
 
-Each setting has a path. The layers, the weakest first:
+Each setting has a path. Sources, each overriding those before it:
 
 1. the defaults below;
-2. a YAML file, nested by the path: the one that `--config` names, else `PENSTOCK_CONFIG`, else `penstock.yaml` in the
-   working directory if there is one;
-3. the environment: `PENSTOCK_` and the path in capitals with `__` between its parts, as in
-   `PENSTOCK_EDGES__TMQ__WORKERS=4`; `REDIS_URL` is `store.url`, too;
-4. the command line: `--set edges.tmq.workers=4`; `--store URL` is `store.url`, `--data-dir` is `store.data_dir`; some
-   edges have flags of their own, which stand over `--set`.
+2. a YAML file, nested by path: the file of `--config`, else of `PENSTOCK_CONFIG`, else `penstock.yaml` in the working
+   directory if it exists;
+3. the environment: `PENSTOCK_` and the path in upper case with `__` between its parts, such as
+   `PENSTOCK_EDGES__TMQ__WORKERS=4`; `REDIS_URL` sets `store.url`;
+4. the command line: `--set edges.tmq.workers=4`; `--store URL` sets `store.url`, `--data-dir` sets `store.data_dir`;
+   some edges have options of their own, which override `--set`.
 
-A list of texts may be one text with commas: `PENSTOCK_SECTION__FIELD=a:1,b:2`; `'["a:1", "b:2"]'` is understood, too.
-`penstock config` shows what is in effect and who said so. What is unknown or cannot be is refused, with exit code 2.
-There are as many listeners as are named: a further name is a further listener and needs a `port`; one that is there by
-default is switched off with `off` or `null` (`reference: null`). Numbers in brackets are sections of the protocol's
-document in `protos/`. `-` is a setting without a value.
+A list of texts can be one text with commas: `PENSTOCK_SECTION__FIELD=a:1,b:2`, or JSON: `'["a:1", "b:2"]'`.
+`penstock config` shows the settings in effect and the source of each. Unknown settings and invalid values are rejected
+with exit code 2. Listeners are named: each additional name adds a listener and needs a `port`; a default listener is
+switched off with `off` or `null` (`reference: null`). Numbers in brackets are sections of the protocol's document in
+`protos/`. `-` means that a setting has no value.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """A row of a table of settings."""
+
     path: str
     default: str
     allowed: str
@@ -74,9 +76,10 @@ class Row:
 
 
 def page() -> str:
+    """Return the page as Markdown."""
     parts = [INTRODUCTION]
     for name, field in GlobalSettings.model_fields.items():
-        if name not in ("edges", "sysv", "console"):  # these are checked by models of their own
+        if name not in ("edges", "sysv", "console"):  # these have models of their own
             parts.append(_section(name, field.annotation, field.get_default(call_default_factory=True)))
     for name, edge in sorted(edges().items()):
         parts.append(_section(f"edges.{name}", edge.settings, edge.settings.model_validate({})))
@@ -101,7 +104,7 @@ def _section(path: str, model: Any, default: BaseModel) -> str:
 
 
 def rows(model: type[BaseModel], path: str, default: BaseModel | None) -> Iterator[Row]:
-    """`default`: what the model is if nobody says anything; None where there is nothing of it then."""
+    """Yield the rows of a model. default: its default value, or None if it is absent by default."""
     for name, field in model.model_fields.items():
         here = f"{path}.{name}"
         value = (
@@ -122,14 +125,14 @@ def rows(model: type[BaseModel], path: str, default: BaseModel | None) -> Iterat
 
 
 def _named(model: type[BaseModel], path: str, default: dict[str, BaseModel]) -> Iterator[Row]:
-    """Of those that there are by default, whatever differs is told with their names."""
+    """Yield the rows of a mapping's model; where its default entries differ, with the default of each name."""
     plain = {name: field.get_default() for name, field in model.model_fields.items()}
     for row in rows(model, path, None):
         name = row.path.removeprefix(f"{path}.")
         values = {key: getattr(one, name) for key, one in default.items() if "." not in name}
         if any(value != plain[name] for value in values.values()):
-            told = ", ".join(f"{key}: {_shown(value, name)}" for key, value in values.items())
-            row = Row(row.path, told, row.allowed, row.meaning)
+            defaults = ", ".join(f"{key}: {_shown(value, name)}" for key, value in values.items())
+            row = Row(row.path, defaults, row.allowed, row.meaning)
         yield row
 
 
@@ -142,7 +145,7 @@ def _is_optional(kind: Any) -> bool:
 
 
 def _inner(kind: Any) -> type[BaseModel] | None:
-    """The model below a field, if there is one."""
+    """Return the model that a field holds, if any."""
     if get_origin(kind) is dict:
         return _inner(get_args(kind)[1])
     if get_origin(kind) is tuple:
@@ -155,7 +158,7 @@ def _shown(value: Any, name: str) -> str:
     if isinstance(value, enum.Enum):
         value = value.value
     if value is PydanticUndefined:
-        return "must be said"
+        return "required"
     if value is None or value in ((), [], {}):
         return "-"
     if isinstance(value, tuple):
@@ -169,7 +172,7 @@ def _shown(value: Any, name: str) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """As it has to stand in a file: '1.2' without its quotes would be a number there."""
+    """Quote a value as in a YAML file, where '1.2' without quotes would be a number."""
     text = str(value)
     return f"`'{text}'`" if isinstance(value, str) and yaml.safe_load(text) != text else f"`{text}`"
 
@@ -224,8 +227,8 @@ def _marks(metadata: list[Any]) -> Iterator[Any]:
 
 
 def _meaning(name: str, field: FieldInfo, inner: type[BaseModel] | None = None) -> str:
-    """Empty where nobody has said it: a test does not let that pass."""
-    text = field.description or SAID_HERE.get(name, "")
+    """Return the meaning of a setting; a test rejects empty ones."""
+    text = field.description or MEANINGS.get(name, "")
     if inner is not None:
         text = f"{text}. {' '.join((inner.__doc__ or '').split())}"
     return text.replace("<", "&lt;")

@@ -1,4 +1,1 @@
-"""Standard input and output: tables, JSON, progress, exit codes, and foreign bytes made safe for a terminal.
-
-It knows neither the store nor settings.
-"""
+"""Standard input and output: tables, JSON, progress, exit codes, and escaping of bytes for a terminal."""

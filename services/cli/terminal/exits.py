@@ -1,4 +1,4 @@
-"""What a command ends with. The table is public: docs/cli.md, scripts rely on it."""
+"""The exit codes of commands and the failures that lead to them. They are public: see docs/cli.md."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ class Exit(IntEnum):
     """Exit codes of every command."""
 
     OK = 0
-    REFUSED = 1  # by the store (its reason is named), or doctor found something that must not be
+    REFUSED = 1  # by the store, which names the reason, or a check of doctor failed
     USAGE = 2  # bad arguments, settings or documents
-    UNAVAILABLE = 3  # no store, or it cannot be reached: try again later
-    NOT_FOUND = 4  # no such queue or dead letter, or there was no message
-    UNKNOWN = 5  # the store was asked, and what became of it cannot be learnt
-    FAULT = 70  # a fault of our own (EX_SOFTWARE)
-    IO = 74  # our output could not be written (EX_IOERR)
+    UNAVAILABLE = 3  # there is no store, or it is unreachable: try again later
+    NOT_FOUND = 4  # no such queue or dead letter, or no message
+    UNKNOWN = 5  # the request was sent, its outcome is unknown
+    FAULT = 70  # internal error (EX_SOFTWARE)
+    IO = 74  # the output could not be written (EX_IOERR)
     INTERRUPTED = 130  # Ctrl-C
-    BROKEN_PIPE = 141  # whoever read our output has gone
-    TERMINATED = 143  # SIGTERM, to anything but `up` and `serve`
+    BROKEN_PIPE = 141  # the reader of the output is gone
+    TERMINATED = 143  # SIGTERM, except to services such as `up` and `serve`
 
 
 class Failure(Exception):
-    """The end of a command: a stable label for programs, one line for people that says what to do."""
+    """The failure of a command: an exit code, a stable label for programs, and a message with what to do."""
 
     def __init__(self, exit: Exit, label: str, message: str) -> None:
         super().__init__(message)
@@ -34,23 +34,25 @@ class Failure(Exception):
         self.label = label
         self.message = message
 
-    def half_way(self, stored: int, text: str) -> Failure:
-        """The same, after so many messages had been stored: 2 to 4 say that none was, so it is 1 then."""
+    def after_partial_success(self, stored: int, text: str) -> Failure:
+        """Return the failure with this text; exit codes 2 to 4 mean that nothing was stored, so that they become 1."""
         says_none = (Exit.USAGE, Exit.UNAVAILABLE, Exit.NOT_FOUND)
         return Failure(Exit.REFUSED if stored and self.exit in says_none else self.exit, self.label, text)
 
 
 def usage(message: str) -> Failure:
+    """Return a failure for wrong arguments."""
     return Failure(Exit.USAGE, "usage", message)
 
 
 def not_found(message: str) -> Failure:
+    """Return a failure for something that does not exist."""
     return Failure(Exit.NOT_FOUND, "not_found", message)
 
 
-# The first that fits counts.
+# The first match counts.
 _EXITS: tuple[tuple[type[StoreError], Exit], ...] = (
-    (DatasetLost, Exit.REFUSED),  # waiting does not help: somebody has to decide
+    (DatasetLost, Exit.REFUSED),  # needs a decision by the operator
     (StoreUnavailable, Exit.UNAVAILABLE),
     (OutcomeUnknown, Exit.UNKNOWN),
     (QueueUnknown, Exit.NOT_FOUND),
@@ -59,7 +61,7 @@ _EXITS: tuple[tuple[type[StoreError], Exit], ...] = (
 
 
 def failure_of(error: StoreError | SettingsError) -> Failure:
-    """How an error of the parts below ends a command."""
+    """Return the failure for an error of the store or the settings."""
     if isinstance(error, SettingsError):
         return Failure(Exit.USAGE, error.label, "; ".join(error.lines))
     code = next(code for kind, code in _EXITS if isinstance(error, kind))

@@ -1,4 +1,4 @@
-"""How a command says that it failed."""
+"""Turn errors into failures and print them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from services.kit.config import SettingsError
 from services.outside.url import mask_words
 from services.store import StoreError
 
-DEBUG = "PENSTOCK_DEBUG"  # set: a fault of our own shows its traceback, the store's warnings are shown
+DEBUG = "PENSTOCK_DEBUG"  # if set: shows tracebacks of internal errors, and warnings of the store
 
 
 def finish_output() -> None:
-    """Write what is buffered, and drop what cannot be written: Python would try again at exit, and complain."""
+    """Flush the output; if that fails, redirect it to /dev/null, since Python would retry at exit and complain."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -28,7 +28,7 @@ def finish_output() -> None:
 
 
 def complain(failure: Failure, *, as_json: bool) -> None:
-    """The line of a command that failed; several faults have one each."""
+    """Print the failure to standard error, one line per fault."""
     if as_json:
         text = json.dumps({"error": failure.label, "message": failure.message, "exit": int(failure.exit)})
     else:
@@ -38,7 +38,7 @@ def complain(failure: Failure, *, as_json: bool) -> None:
 
 
 def failure_for(error: BaseException) -> Failure:
-    """Return how a command ends after this error; without a message where none is needed."""
+    """Return the failure for any error; its message is empty if none is needed."""
     match error:
         case Failure():
             return error
@@ -58,7 +58,7 @@ def failure_for(error: BaseException) -> Failure:
             return Failure(Exit.IO, "io_error", error.strerror or str(error))
         case _:
             text = mask_words(
-                f"{type(error).__name__}: {error}; set {DEBUG}=1 to see where, and please report it"
+                f"{type(error).__name__}: {error}; set {DEBUG}=1 for a traceback, and please report it"
             )
             return Failure(Exit.FAULT, "fault", text)
 

@@ -1,4 +1,4 @@
-"""A message as commands show it, and the session that they put and take it with."""
+"""Format messages for output, and open the session that commands use."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Show = Callable[[Delivery], bytes]
 
 
 def origin() -> str:
-    """How messages and dead letters name us."""
+    """Return the origin that messages and dead letters of this command carry."""
     return f"cli {getpass.getuser()}@{socket.gethostname()}"
 
 
-async def asker_of(store: Store, queue: Queue) -> AsyncClient:
-    """Raises StoreUnavailable where no session can be opened."""
+async def open_client(store: Store, queue: Queue) -> AsyncClient:
+    """Open a session for the queue. Raises StoreUnavailable."""
     pipe = store.open_domain(queue.domain).pipe
     await pipe.ready()
     return AsyncClient(pipe)
 
 
-def body_writer(wanted: int, null: bool) -> Show:
-    """How bodies are written: apart if there may be several, and harmless on a terminal."""
+def body_writer(limit: int, null: bool) -> Show:
+    """Return a function that formats bodies: separated if there may be several, escaped on a terminal."""
     terminal = sys.stdout.isatty()
-    end = b"\0" if null else b"\n" if wanted > 1 or terminal else b""
+    end = b"\0" if null else b"\n" if limit > 1 or terminal else b""
 
     def show(delivery: Delivery) -> bytes:
         bodies = [content.body for content in contents(delivery)]
@@ -43,15 +43,17 @@ def body_writer(wanted: int, null: bool) -> Show:
 
 
 def contents(delivery: Delivery) -> list[record.Content]:
+    """Return the decoded messages of a delivery."""
     return [record.decode(one) for one in delivery.records()]
 
 
 def json_lines(delivery: Delivery) -> bytes:
+    """Format the messages of a delivery as lines of JSON."""
     return b"".join(Output.encode(one) for one in described(delivery))
 
 
 def described(delivery: Delivery) -> list[dict[str, Any]]:
-    """Each message for programs."""
+    """Return the messages of a delivery as JSON fields."""
     return [
         {
             "queue": delivery.queue.name,
@@ -67,12 +69,12 @@ def described(delivery: Delivery) -> list[dict[str, Any]]:
 
 
 def acquired(delivery: Delivery) -> int:
-    """How often it was given out, this time included; a peek is not one."""
+    """Return how often it was delivered, including this time unless it is a peek."""
     return delivery.acquired if delivery.lot or delivery.history else 0
 
 
 def encoded_body(body: bytes) -> dict[str, str]:
-    """UTF-8 as it is, everything else as base64."""
+    """Return the body as UTF-8 text, or as base64 if it is not UTF-8."""
     try:
         return {"body": body.decode(), "encoding": "utf-8"}
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What a command shows: tables for people, JSON for programs, progress on a terminal only."""
+"""Write the output of commands: tables or JSON, and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from services.cli.terminal.exits import usage
 from services.cli.terminal.text import printable
 
-WIDE = 10_000  # columns, where no terminal cuts a table
+WIDE = 10_000  # columns, if the output is not a terminal
 
 
 class Advance(Protocol):
-    """Tells that so many more are done."""
+    """A callback for progress: `number` more are done."""
 
-    def __call__(self, number: int, /) -> None: ...
+    def __call__(self, number: int, /) -> None:
+        """Count `number` more."""
 
 
 class Output:
-    """Results go to standard output, everything about them to standard error."""
+    """Writes results to standard output, and notes and progress to standard error."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -36,20 +38,20 @@ class Output:
 
     @staticmethod
     def encode(value: dict[str, Any]) -> bytes:
-        """One JSON object on a line of its own. Names that are not UTF-8 keep their octets as lone surrogates."""
+        """Return the object as a line of JSON; bytes that are not UTF-8 become lone surrogates."""
         return json.dumps(value, separators=(",", ":"), default=_octets).encode() + b"\n"
 
     def record(self, value: dict[str, Any]) -> None:
-        """A result for programs."""
+        """Write a result as a line of JSON."""
         sys.stdout.write(self.encode(value).decode())
 
     def line(self, text: str) -> None:
-        """A line of a result for people."""
+        """Write a line of a result, unless the output is JSON."""
         if not self.as_json:
             self._console.print(Text(printable(text)), soft_wrap=True)
 
     def document(self, document: dict[str, Any]) -> None:
-        """A document for people, as YAML that reads back as it was: what cannot be shown has YAML's escapes."""
+        """Write a document as YAML that reads back unchanged: unprintable characters become YAML escapes."""
         lines = yaml.safe_dump(document, sort_keys=False, allow_unicode=True).split("\n")
         if not all(map(_can_be_shown, lines)):
             lines = yaml.safe_dump(document, sort_keys=False).split("\n")
@@ -57,12 +59,12 @@ class Output:
             self.line(line)
 
     def note(self, text: str) -> None:
-        """Something beside the result, for people."""
+        """Write a note to standard error, unless the output is JSON."""
         if not self.as_json:
             self._notes.print(Text(printable(text)), soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A column whose name ends with # holds numbers."""
+        """Write a table. Columns whose names end with # are right-aligned."""
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for column in columns:
             name = column.removesuffix("#")
@@ -72,7 +74,7 @@ class Output:
         self._print_table(table)
 
     def pairs(self, pairs: Iterable[tuple[str, str]], prefix: str = "") -> None:
-        """Print names and values, one pair a line. With the prefix '# ' they are comments of a document above."""
+        """Write names and values, one pair per line. The prefix '# ' makes them comments below a YAML document."""
         table = Table(box=None, show_header=False, pad_edge=False)
         for name, value in pairs:
             table.add_row(Text(name), Text(printable(value)))
@@ -85,17 +87,22 @@ class Output:
         sys.stdout.write("".join((prefix + line).rstrip() + "\n" for line in lines))
 
     def ask(self, question: str, answer: str) -> bool:
-        """Whether a person at a terminal types `answer`; nobody there means no."""
+        """Ask the question and return whether the user types `answer`. Without a terminal, return False."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
         self._notes.print(Text(f"{printable(question)} "), end="", soft_wrap=True)
         return input() == answer
 
+    def confirm_deletion(self, what: str, name: str) -> None:
+        """Return once the user has typed `name`. Raises Failure otherwise."""
+        if not self.ask(f"This permanently deletes {what}. Type the queue's name to confirm:", name):
+            raise usage(f"this permanently deletes {what}: use --yes, or type the queue's name at a terminal")
+
     @contextmanager
     def progress(self, what: str, total: int | None, *, alone: bool = True) -> Iterator[Advance]:
-        """A bar on standard error while there is a terminal; total=None: how much there is, nobody knows.
+        """Show a progress bar on standard error if that is a terminal. total=None: the total is unknown.
 
-        alone=False: results are written meanwhile, and must not share the terminal with it.
+        alone=False: results are written meanwhile and must not share the terminal with the bar.
         """
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         shown = sys.stderr.isatty() and (alone or not sys.stdout.isatty())
@@ -105,7 +112,7 @@ class Output:
 
 
 def _can_be_shown(line: str) -> bool:
-    """Whether standard output has the line as it is."""
+    """Return whether standard output can show the line unchanged."""
     try:
         line.encode(sys.stdout.encoding)
     except UnicodeEncodeError:
@@ -114,7 +121,7 @@ def _can_be_shown(line: str) -> bool:
 
 
 def _octets(value: object) -> str:
-    """Attributes may hold octets."""
+    """Encode bytes in attributes for JSON."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
-    raise TypeError(f"{type(value).__name__} has no place in JSON")
+    raise TypeError(f"{type(value).__name__} cannot be encoded as JSON")

@@ -1,4 +1,4 @@
-"""Standard input and output without standing still: the session's heartbeats go on while a pipe is slow."""
+"""Read and write pipes and files without blocking, so that heartbeats continue while a pipe is slow."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from typing import Any
 from services.cli.terminal.exits import usage
 
 READ_BYTES = 256 << 10
-WRITE_BYTES = 4096  # PIPE_BUF: a pipe that is writable takes so much without blocking
+WRITE_BYTES = 4096  # PIPE_BUF: a writable pipe takes this much without blocking
 
 
 def open_input(file: Path | None) -> int:
-    """Of a file, or standard input if it is None or `-`. Raises Failure."""
+    """Return a descriptor of the file, or of standard input for None and `-`. Raises Failure."""
     if file is None or str(file) == "-":
         return sys.stdin.fileno()
     try:
         fd = os.open(file, os.O_RDONLY)
     except OSError as error:
         raise usage(f"{file} cannot be read: {error.strerror}") from None
-    if stat.S_ISDIR(os.fstat(fd).st_mode):  # it can be opened
+    if stat.S_ISDIR(os.fstat(fd).st_mode):  # opening a directory succeeds
         os.close(fd)
         raise usage(f"{file} cannot be read: {os.strerror(errno.EISDIR)}")
     return fd
 
 
 async def read_chunks(fd: int) -> AsyncIterator[bytes]:
-    """What comes, as soon as it comes, until the end."""
+    """Yield chunks as they arrive until the end."""
     loop = asyncio.get_running_loop()
     while True:
         await _wait(fd, loop.add_reader, loop.remove_reader)
@@ -43,7 +43,7 @@ async def read_chunks(fd: int) -> AsyncIterator[bytes]:
 
 
 async def read_pieces(fd: int, separator: bytes, max_bytes: int) -> AsyncIterator[list[bytes]]:
-    """Runs of whatever ended with the separator meanwhile; what follows the last one counts too, if there is any.
+    """Yield runs of pieces that end with the separator; a last piece without one counts too.
 
     Raises ValueError for a piece of more than max_bytes.
     """
@@ -59,7 +59,7 @@ async def read_pieces(fd: int, separator: bytes, max_bytes: int) -> AsyncIterato
 
 
 async def write_all(fd: int, data: bytes) -> None:
-    """Returns when all of it has been handed over: whether it is on a disk, `sync` knows. Raises OSError."""
+    """Write all data; files may need `sync` to reach the disk. Raises OSError."""
     loop = asyncio.get_running_loop()
     is_file = _is_file(fd)
     view = memoryview(data)
@@ -70,7 +70,7 @@ async def write_all(fd: int, data: bytes) -> None:
 
 
 def sync(fd: int) -> None:
-    """Returns when all that was written to a file is on the disk. Raises OSError. Costs as much as many messages."""
+    """Return once everything written to a file is on disk. Slow. Raises OSError."""
     if _is_file(fd):
         os.fsync(fd)
 

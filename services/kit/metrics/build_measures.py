@@ -1,4 +1,4 @@
-"""Which Penstock a process is (docs/metrics.md)."""
+"""Declare the metric of a process's version."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from services.kit.measure import Label, gauge
 
 WHO = "every process, also the operator and the console"
 
-INFO = gauge("penstock_build_info", "The version that it is, with the value 1", Label("version", "1"))
+INFO = gauge("penstock_build_info", "Version of the process; the value is 1", Label("version", "1"))

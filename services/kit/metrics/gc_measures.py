@@ -1,10 +1,10 @@
-"""What prometheus_client tells of Python's collector, of each process its own (docs/metrics.md)."""
+"""Declare prometheus_client's metrics of Python's garbage collector."""
 
 from __future__ import annotations
 
 from services.kit.measure import Label, counter
 
-WHO = "every process, but no edge that has several workers"
+WHO = "every process except edges with several workers"
 
 GENERATION = Label("generation", "3")
 

@@ -1,13 +1,13 @@
-"""What an edge tells of its workers, where it has several (docs/metrics.md)."""
+"""Declare the metric of an edge's workers."""
 
 from __future__ import annotations
 
 from services.kit.measure import counter
 
-WHO = "every edge that has several workers"
+WHO = "every edge with several workers"
 
 DEATHS = counter(
     "penstock_worker_deaths_total",
-    "Workers that ended, and were started again",
-    more="nobody had told them to; should stay 0",
+    "Workers that died and were restarted",
+    more="should stay 0",
 )

@@ -1,4 +1,4 @@
-"""Who sends a message away and waits for it, on a store without edges."""
+"""Commands that send a message away and wait, on a store without edges."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def declare(shell: Shell, **spec: Any) -> None:
 
 
 class Sending:
-    """A command that waits."""
+    """A running command that waits."""
 
     def __init__(self, shell: Shell, *options: str, as_json: bool = True) -> None:
         self.shell = shell
@@ -38,17 +38,17 @@ class Sending:
         assert self.process.poll() is None, self.process.communicate()
 
     def end(self, code: int) -> tuple[dict[str, Any], str]:
-        """What it told programs, and its last line."""
+        """Return its JSON and its last line."""
         out, err = self.process.communicate(timeout=30)
         assert self.process.returncode == code, (out, err)
         lines = [
             line for line in err.decode().splitlines() if line
-        ]  # after Ctrl-C the terminal gets an empty one
+        ]  # after Ctrl-C the terminal shows an empty line
         assert "Traceback" not in err.decode()
         return json.loads(out) if out else {}, lines[-1] if lines else ""
 
     def work(self, what: Callable[[Store, AsyncClient, list[Delivery]], Awaitable[Any]]) -> None:
-        """Somebody else takes the message, and does something with it."""
+        """Take the message as another program, and process it."""
 
         async def session(store: Store) -> None:
             queue = await store.catalogue.find(GOAL)
@@ -65,10 +65,10 @@ def fates(server: Server) -> list[bytes]:
 
 
 async def confirmed(store: Store, timeout_s: float | None, *, as_json: bool = True) -> str:
-    """'' if it was; else the label that the command ends with."""
+    """Return '' if it was confirmed; else the label that the command ends with."""
     waiting = Confirmation(store, Output(as_json=as_json), await store.catalogue.find(GOAL), is_certain=True)
     try:
-        await waiting.of(records.encode(b"a message"), timeout_s)
+        await waiting.wait(records.encode(b"a message"), timeout_s)
     except Failure as failure:
         return f"{int(failure.exit)} {failure.label}"
     return ""

@@ -1,4 +1,4 @@
-"""Commands, clients and the console beside a `penstock up` that runs."""
+"""Commands, clients and the console next to a running `penstock up`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ DOCUMENT = "apiVersion: penstock.dev/v1alpha1\nkind: Queue\nmetadata: {name: '%s
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """It ends with this module: seven processes that wait take a fiftieth of a processor."""
+    """Stops after this module: seven idle processes use a fiftieth of a processor."""
     with running(Shell(tmp_path_factory.mktemp("cli"))) as up:
         yield up
 
 
 @pytest.fixture(scope="module")
 def beside(system: Up) -> Shell:
-    """The folder in which it runs."""
+    """The folder of the running `up`."""
     return system.shell
 
 
@@ -74,8 +74,8 @@ def test_doctor_finds_a_good_store(beside: Shell) -> None:
     assert beside.run("doctor").text.startswith("subject")
 
 
-def test_show_and_list_tell_who_has_it_and_what_is_wrong(beside: Shell) -> None:
-    """The edge owns it, and knows no peer."""
+def test_show_and_list_report_owner_and_condition(beside: Shell) -> None:
+    """The edge owns the queue and knows no peer."""
     name = "elsewhere"
     beside.run("queue", "create", name, "--remote-protocol", "rqp-mca", "--remote-queue-id", "71")
     beside.run("put", name, "x")
@@ -93,8 +93,8 @@ def test_show_and_list_tell_who_has_it_and_what_is_wrong(beside: Shell) -> None:
     assert "reserved for" in beside.run("queue", "show", name).text
 
 
-def test_a_time_out_of_rqp_send_says_why_and_where_it_is(beside: Shell) -> None:
-    """The queue's condition: here no machine is known, so nobody answers (rqp_cast.md 4.1)."""
+def test_rqp_send_timeout_reports_condition_and_queue(beside: Shell) -> None:
+    """No machine is known, so that none answers (rqp_cast.md 4.1)."""
     stays, number = declare(beside, "away", "rqp-cast", key=999), 999
     told = beside.run("rqp", "send", "--key", str(number), "--wait", "--timeout", "6", "--json", "x", code=5)
     assert told.object == {"queue": stays, "state": "waits", "reason": "no_answer"}
@@ -108,12 +108,12 @@ def test_a_time_out_of_rqp_send_says_why_and_where_it_is(beside: Shell) -> None:
     assert sorted(body for body, _ in waiting(beside, stays)) == ["x", "y"]
 
 
-# Queues in which ring nodes keep what they have to send: the administrator looks, but neither uses nor makes one
+# Outgoing queues of ring nodes: commands may inspect them, but neither use nor create them
 
 
 @pytest.fixture(scope="module")
 def internal(beside: Shell) -> str:
-    """That of the node that runs here."""
+    """Return the internal queue of the running node."""
 
     def listed() -> list[str]:
         return [row["name"] for row in beside.run("queue", "list", "ring/*", "--json").objects]
@@ -123,14 +123,14 @@ def internal(beside: Shell) -> str:
     return name
 
 
-def test_none_is_used(beside: Shell, internal: str) -> None:
+def test_reserved_queue_names_are_refused_by_put_and_get(beside: Shell, internal: str) -> None:
     before = beside.run("queue", "show", internal, "--json").object
     for command in (["put", internal, "x"], ["get", internal]):
         assert RESERVED in beside.fails(*command, code=1)
     assert beside.run("queue", "show", internal, "--json").object["stats"] == before["stats"]
 
 
-def test_none_is_deleted_or_emptied_while_its_node_runs(beside: Shell, internal: str) -> None:
+def test_reserved_queue_stays_while_its_node_runs(beside: Shell, internal: str) -> None:
     eventually(
         lambda: beside.run("queue", "show", internal, "--json").object["stats"]["owned_by"], pause_s=0.1
     )
@@ -139,7 +139,7 @@ def test_none_is_deleted_or_emptied_while_its_node_runs(beside: Shell, internal:
     assert beside.run("queue", "show", internal, "--json").object["stats"]["owned_by"]
 
 
-def test_none_is_made_or_changed(beside: Shell, internal: str) -> None:
+def test_reserved_queue_names_are_refused_by_create_and_apply(beside: Shell, internal: str) -> None:
     for name in (internal, "ring/1/another:8085"):
         assert RESERVED in beside.fails("queue", "create", name, code=1)
         documents = f"{DOCUMENT % 'beside'}---\n{DOCUMENT % name}".encode()
@@ -148,7 +148,7 @@ def test_none_is_made_or_changed(beside: Shell, internal: str) -> None:
     beside.run("queue", "show", "beside", code=4)
 
 
-def test_none_is_the_goal_of_a_redrive(beside: Shell, internal: str) -> None:
+def test_reserved_queue_is_no_redrive_target(beside: Shell, internal: str) -> None:
     beside.run("queue", "create", "letters")
     bury(beside, "letters", ("rejected", b"a letter"))
     assert RESERVED in beside.fails("dead", "redrive", "letters", "--all", "--to", internal, code=1)

@@ -1,4 +1,4 @@
-"""penstock config; how a command ends when it was called wrongly."""
+"""penstock config; exit status of commands with invalid arguments."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from tests.cli.shell import Shell
 
 
-def test_config_says_what_counts_and_who_said_so(alone: Shell) -> None:
+def test_config_shows_values_and_their_origin(alone: Shell) -> None:
     alone.write("penstock.yaml", "log: {level: WARNING}\ndrain: {timeout_s: 5}\nedges: {tmq: {workers: 2}}\n")
     told = alone.run("config", "--json", "--set", "drain.timeout_s=7", PENSTOCK_LOG__FORMAT="text").object
     settings, origins = told["settings"], told["origins"]
     assert settings["log"] == {"level": "WARNING", "format": "text"}
     assert settings["drain"]["timeout_s"] == 7
     assert settings["edges"]["tmq"]["workers"] == 2
-    assert settings["edges"]["tmq"]["max_message_bytes"] == 1 << 20  # a default of the edge's own
+    assert settings["edges"]["tmq"]["max_message_bytes"] == 1 << 20  # a default of the edge
     assert origins["log.level"] == "penstock.yaml"
     assert origins["log.format"] == "PENSTOCK_LOG__FORMAT"
     assert origins["drain.timeout_s"] == "the command line"
@@ -32,7 +32,7 @@ def test_config_masks_passwords(alone: Shell) -> None:
     assert "hunter2" not in alone.run("config", "--json", "--store", "redis://:hunter2@host").text
 
 
-def test_a_folder_named_here_stands_over_the_environment(alone: Shell) -> None:
+def test_data_dir_option_overrides_environment(alone: Shell) -> None:
     told = alone.run("config", "--json", "--data-dir", "elsewhere", REDIS_URL="redis://host").object[
         "settings"
     ]
@@ -74,7 +74,7 @@ STORE = ["--store", "rediss://h?ssl_ca_certs=/nosuch.pem"]
         (["up", *STORE], "", NO_FILE),
     ],
 )
-def test_bad_settings_say_what_is_allowed(alone: Shell, arguments: list[str], file: str, says: str) -> None:
+def test_bad_settings_list_allowed_values(alone: Shell, arguments: list[str], file: str, says: str) -> None:
     alone.write("penstock.yaml", file)
     error = alone.fails(*arguments, code=2)
     assert error.startswith("bad_settings: ")
@@ -100,7 +100,7 @@ def test_config_takes_the_url_of_a_store_whose_tls_files_are_elsewhere(alone: Sh
         (["queue", "list", "--frob"], "No such option"),
     ],
 )
-def test_wrong_use_is_one_line(alone: Shell, arguments: list[str], says: str) -> None:
+def test_usage_error_is_one_line(alone: Shell, arguments: list[str], says: str) -> None:
     error = alone.fails(*arguments, code=2)
     assert error.startswith("usage: ")
     assert says in error
@@ -113,7 +113,7 @@ def test_without_a_command_there_is_help(alone: Shell) -> None:
     assert "0.1.0" in alone.run("--version").text
 
 
-def test_programs_get_errors_they_can_read(alone: Shell) -> None:
+def test_errors_as_json(alone: Shell) -> None:
     told = json.loads(alone.run("queue", "list", "--json", code=3).err)
     assert told["error"] == "no_store"
     assert told["exit"] == 3

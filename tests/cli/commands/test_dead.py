@@ -17,11 +17,11 @@ from services.store.model import records as record
 from tests.cli.shell import PATIENCE_S, Shell
 from tests.servers import eventually
 
-SEARCHES_S = 1.0  # of processor time: what a command has before it searches is a fifth of it
+SEARCHES_S = 1.0  # of processor time: starting a command takes a fifth of it
 
 
 def bury(shell: Shell, queue: str, *letters: tuple[str, bytes], origin: str = "tmq 10.0.0.7") -> list[str]:
-    """Dead letters of (reason, body); answers all ids, the oldest first."""
+    """Store dead letters of (reason, body); return their ids, oldest first."""
 
     async def work(store: Store) -> list[str]:
         found = await store.catalogue.find(queue)
@@ -55,11 +55,11 @@ def test_dead_letters_are_listed_and_filtered(shell: Shell, queue: str) -> None:
     assert bodies(shell, queue, "--older-than", "1h") == []
     table = shell.run("dead", "list", queue, "-n", "2")
     assert "c \\xff" not in table.text
-    assert table.err == "only the first 2 are shown: say -n 0 for all\n"
+    assert table.err == "only the first 2 are shown; use -n 0 for all\n"
 
 
-def test_ctrl_c_ends_a_search_that_takes_years(shell: Shell, queue: str) -> None:
-    """`re` looks for as long as it likes, and lets nobody else run meanwhile."""
+def test_ctrl_c_ends_a_catastrophic_regex(shell: Shell, queue: str) -> None:
+    """`re` does not return for years and blocks other code meanwhile."""
     bury(shell, queue, ("rejected", b"a" * 100))
     listing = shell.spawn("dead", "list", queue, "--match", "(a+)+b", stdout=-1, stderr=-1)
     try:
@@ -73,12 +73,12 @@ def test_ctrl_c_ends_a_search_that_takes_years(shell: Shell, queue: str) -> None
 
 
 def _busy_s(pid: int) -> float:
-    """Seconds of processor time that it has had."""
+    """Return the processor time that the process has used, in seconds."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def test_one_is_shown_with_all_that_is_known(shell: Shell, queue: str) -> None:
+def test_dead_letter_is_shown_with_all_fields(shell: Shell, queue: str) -> None:
     (identifier,) = bury(shell, queue, ("rejected", b"\x00body"))
     told = shell.run("dead", "show", queue, identifier, "--json").object
     assert {name: told[name] for name in ("reason", "error", "origin", "acquired", "failed")} == {
@@ -94,7 +94,7 @@ def test_one_is_shown_with_all_that_is_known(shell: Shell, queue: str) -> None:
         assert shell.fails("dead", "show", queue, missing, code=4).startswith("not_found: ")
 
 
-def test_redriven_ones_are_messages_again(shell: Shell, queue: str) -> None:
+def test_redriven_letters_are_ready_again(shell: Shell, queue: str) -> None:
     first, _, third = bury(shell, queue, ("rejected", b"1"), ("expired", b"2"), ("expired", b"3"))
     dry = shell.run("dead", "redrive", queue, "--all", "--dry-run", "--json").object
     assert dry == {"dry_run": True, "matching": 3, "reasons": {"rejected": 1, "expired": 2}}
@@ -118,9 +118,7 @@ def test_redrive_into_another_queue(shell: Shell, queue: str, new_queue: Callabl
     assert shell.run("get", other).out == b"x"
 
 
-def test_a_dry_run_says_what_a_redrive_would_stop_with(
-    shell: Shell, queue: str, new_queue: Callable[..., str]
-) -> None:
+def test_dry_run_validates_the_target_too(shell: Shell, queue: str, new_queue: Callable[..., str]) -> None:
     bury(shell, queue, ("rejected", b"x"))
     full, far = new_queue("--max-length", "1"), new_queue("--domain", "far")
     shell.run("put", full, "y")
@@ -130,12 +128,12 @@ def test_a_dry_run_says_what_a_redrive_would_stop_with(
     assert bodies(shell, queue) == ["x"]
 
 
-def test_a_redrive_that_stops_goes_on_later(shell: Shell, new_queue: Callable[..., str]) -> None:
+def test_stopped_redrive_continues_when_repeated(shell: Shell, new_queue: Callable[..., str]) -> None:
     small = new_queue("--max-length", "2")
     bury(shell, small, *(("rejected", b"%d" % number) for number in range(5)))
     error = shell.fails("dead", "redrive", small, "--all", code=1)
     assert error.startswith("queue_full: ")
-    assert "3 left: the same command goes on with them" in error
+    assert "3 left: run the same command again to continue" in error
     assert shell.run("get", small, "--all").out == b"0\n1\n"
     shell.run("dead", "redrive", small, "--all", code=1)
     assert shell.run("get", small, "--all").out == b"2\n3\n"
@@ -143,7 +141,7 @@ def test_a_redrive_that_stops_goes_on_later(shell: Shell, new_queue: Callable[..
     assert shell.run("get", small, "--all").out == b"4\n"
 
 
-def test_a_redrive_keeps_to_its_rate(shell: Shell, queue: str) -> None:
+def test_redrive_keeps_its_rate_limit(shell: Shell, queue: str) -> None:
     bury(shell, queue, *(("rejected", b"x") for _ in range(20)))
     began = time.monotonic()
     shell.run("dead", "redrive", queue, "--all", "--rate", "10/s")
@@ -151,27 +149,27 @@ def test_a_redrive_keeps_to_its_rate(shell: Shell, queue: str) -> None:
     assert shell.stats(queue)["ready"] == 20
 
 
-def test_thousands_are_redriven_in_their_order(shell: Shell, queue: str) -> None:
+def test_redrive_keeps_order(shell: Shell, queue: str) -> None:
     bury(shell, queue, *(("rejected", b"%d" % number) for number in range(1001)))
     shell.run("dead", "redrive", queue, "--all")
     assert shell.run("get", queue, "--all").out == b"".join(b"%d\n" % number for number in range(1001))
 
 
-def test_purged_ones_are_gone(shell: Shell, queue: str) -> None:
+def test_purge_deletes_letters(shell: Shell, queue: str) -> None:
     bury(shell, queue, ("rejected", b"1"), ("expired", b"2"))
     assert "--yes" in shell.fails("dead", "purge", queue, "--all", code=2)
     done = shell.run("dead", "purge", queue, "--reason", "expired", "--yes", "--json").object
     assert done == {"queue": queue, "purged": 1}
     assert bodies(shell, queue) == ["1"]
     with shell.terminal("dead", "purge", queue, "--all") as terminal:
-        eventually(lambda: terminal.sees("Type the queue's name:"))
+        eventually(lambda: terminal.sees("Type the queue's name to confirm:"))
         terminal.type(f"{queue}\n")
         assert terminal.end() == 0
     assert shell.stats(queue)["dead_letters"] == 0
     assert shell.stats(queue)["purged"] == 2
 
 
-def test_what_dies_after_it_was_counted_stays(shell: Shell, queue: str) -> None:
+def test_later_dead_letters_stay(shell: Shell, queue: str) -> None:
     bury(shell, queue, ("rejected", b"1"), ("expired", b"2"))
     with shell.terminal("dead", "purge", queue, "--all") as terminal:
         eventually(lambda: terminal.sees("2 dead letters of"))
@@ -181,7 +179,7 @@ def test_what_dies_after_it_was_counted_stays(shell: Shell, queue: str) -> None:
     assert bodies(shell, queue) == ["3"]
 
 
-def test_up_to_one_that_is_named(shell: Shell, queue: str) -> None:
+def test_until_selects_letters_up_to_an_id(shell: Shell, queue: str) -> None:
     _, second, _ = bury(shell, queue, ("rejected", b"1"), ("expired", b"2"), ("rejected", b"3"))
     until = ("--until", second)
     assert bodies(shell, queue, *until) == ["1", "2"]
@@ -198,15 +196,15 @@ def test_up_to_one_that_is_named(shell: Shell, queue: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["redrive"], "say which ones"),
-        (["redrive", "--all", "--reason", "expired"], "not both"),
-        (["purge"], "say which ones"),
-        (["redrive", "--all", "--rate", "fast"], "as in 100/s"),
-        (["redrive", "--all", "--rate", "0/s"], "as in 100/s"),
-        (["list", "--older-than", "5"], "as in 30m"),
-        (["list", "--match", "("], "no regular expression"),
+        (["redrive"], "select letters with"),
+        (["redrive", "--all", "--reason", "expired"], "--all excludes"),
+        (["purge"], "select letters with"),
+        (["redrive", "--all", "--rate", "fast"], "such as 100/s"),
+        (["redrive", "--all", "--rate", "0/s"], "such as 100/s"),
+        (["list", "--older-than", "5"], "such as 30m"),
+        (["list", "--match", "("], "not a regular expression"),
         (["purge", "--until", "yesterday"], "the id of a dead letter"),
-        (["purge", "--all", "--until", "1-1"], "not both"),
+        (["purge", "--all", "--until", "1-1"], "--all excludes"),
     ],
 )
 def test_wrong_use(shell: Shell, queue: str, arguments: list[str], says: str) -> None:

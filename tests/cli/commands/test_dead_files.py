@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from services.cli.commands.letters import Incoming, pages, written
+from services.cli.commands.dead_letter_files import Import, export_letters, read_pages
 from services.kit.dead_letter_formats import formats
 from services.store import Store, StoreError, StoreUnavailable
 from services.store.deadletters.dead_letters import PAGE, DeadLetters
@@ -28,7 +28,7 @@ INJURED, PARTIALLY_RECEIVED, ZOMBIE = range(3)
 
 
 def garbage(body: bytes, reason: int) -> bytes:
-    """As the document has it: message_size, data, reason."""
+    """Encode as in the specification: message_size, data, reason."""
     return struct.pack(">I", len(body)) + body + struct.pack(">I", reason)
 
 
@@ -37,16 +37,16 @@ def letters(shell: Shell, queue: str) -> list[tuple[str, str]]:
     return [(letter["reason"], letter["body"]) for letter in found]
 
 
-def test_what_is_exported_is_garbage_msgs(shell: Shell, queue: str) -> None:
+def test_export_writes_garbage_msgs(shell: Shell, queue: str) -> None:
     *_, last = bury(shell, queue, ("injured", b"a"), ("partially_received", b"\x00b"), ("zombie", b""))
     done = shell.run("dead", "export", queue, GARBAGE)
     assert done.out == garbage(b"a", INJURED) + garbage(b"\x00b", PARTIALLY_RECEIVED) + garbage(b"", ZOMBIE)
-    assert done.err == f"exported 3 dead letters of {queue}; the last is {last}\n"
+    assert done.err == f"exported 3 dead letters of {queue}; the last id is {last}\n"
     assert shell.stats(queue)["dead_letters"] == 3  # they stay
 
 
 class Disk:
-    """A file, and how much of it was there each time that it was put on the disk."""
+    """Records the size of a file at each sync."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = path
@@ -59,22 +59,25 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(tmp_path / "dead.bin", monkeypatch)
 
 
-def test_what_is_exported_is_put_on_the_disk_once(shell: Shell, queue: str, disk: Disk) -> None:
-    """Not each letter by itself, and all of them in the end."""
+def test_export_syncs_the_file_once_at_the_end(shell: Shell, queue: str, disk: Disk) -> None:
+    """Not after each letter."""
     bury(shell, queue, *(("zombie", b"x") for _ in range(PAGE + 1)))
 
     async def export(store: Store) -> None:
         found = await store.catalogue.find(queue)
         letters = DeadLetters(store.get_domain(found.domain), found)
         with disk.path.open("wb") as file:
-            ids = [one async for one in written(letters.matching(), formats()["garbage-msg"], file.fileno())]
+            ids = [
+                one
+                async for one in export_letters(letters.matching(), formats()["garbage-msg"], file.fileno())
+            ]
         assert len(ids) == PAGE + 1
 
     shell.with_store(export)
     assert disk.synced == [(PAGE + 1) * len(garbage(b"x", ZOMBIE))]
 
 
-def test_reasons_that_the_document_does_not_name_are_the_nearest(shell: Shell, queue: str) -> None:
+def test_other_reasons_become_the_nearest_of_the_format(shell: Shell, queue: str) -> None:
     reasons = {
         "unencodable": INJURED,
         "too_large_for_peers": INJURED,
@@ -92,7 +95,7 @@ def test_reasons_that_the_document_does_not_name_are_the_nearest(shell: Shell, q
     )
 
 
-def test_only_those_that_are_meant(shell: Shell, queue: str) -> None:
+def test_filters_select_letters(shell: Shell, queue: str) -> None:
     first, *_ = bury(shell, queue, ("expired", b"a 1"), ("expired", b"b 2"), ("injured", b"b 3"))
     for options, bodies in (
         (("--reason", "injured"), [b"b 3"]),
@@ -103,19 +106,19 @@ def test_only_those_that_are_meant(shell: Shell, queue: str) -> None:
         assert [body for body in (b"a 1", b"b 2", b"b 3") if body in exported] == bodies
 
 
-def test_a_purge_up_to_the_last_exported_wants_the_same_filters(shell: Shell, queue: str) -> None:
-    """Alone it would remove what they left out of the file."""
+def test_purge_after_filtered_export_needs_the_same_filters(shell: Shell, queue: str) -> None:
+    """--until alone would delete letters that the filters left out of the file."""
     _, last, _ = bury(shell, queue, ("injured", b"1"), ("expired", b"2"), ("expired", b"3"))
     filters = ("--reason", "expired", "--until", last)
     done = shell.run("dead", "export", queue, GARBAGE, *filters)
     assert done.out == garbage(b"2", ZOMBIE)
     assert done.err == (
-        f"exported 1 dead letter of {queue}; the last is {last}: purge them with the same filters and ids\n"
+        f"exported 1 dead letter of {queue}; the last id is {last}: purge them with the same filters and ids\n"
     )
     shell.run("dead", "purge", queue, *filters, "--yes")
     assert letters(shell, queue) == [("injured", "1"), ("expired", "3")]
     whole = shell.run("dead", "export", queue, GARBAGE, "--until", last)
-    assert whole.err.startswith(f"exported 1 dead letter of {queue}; the last is ")
+    assert whole.err.startswith(f"exported 1 dead letter of {queue}; the last id is ")
     assert "filters" not in whole.err
     assert (
         shell.run("dead", "export", queue, GARBAGE, "--match", "^4").err
@@ -123,8 +126,8 @@ def test_a_purge_up_to_the_last_exported_wants_the_same_filters(shell: Shell, qu
     )
 
 
-def test_they_come_back(shell: Shell, queue: str, new_queue: Callable[..., str]) -> None:
-    """From a file and from standard input, thousands of them, in their order."""
+def test_import_restores_exported_letters(shell: Shell, queue: str, new_queue: Callable[..., str]) -> None:
+    """From a file and from standard input, thousands of them, in order."""
     kinds = ("injured", "partially_received", "zombie")
     wanted = [(kinds[number % 3], f"{number} " + "x" * (number % 300)) for number in range(1000)]
     bury(shell, queue, *((reason, body.encode()) for reason, body in wanted))
@@ -155,41 +158,41 @@ def test_they_come_back(shell: Shell, queue: str, new_queue: Callable[..., str])
         ),
     ],
 )
-def test_a_damaged_file_says_where(shell: Shell, queue: str, rest: bytes, says: str) -> None:
-    """What stands before the damage is imported, once: --skip goes on behind it."""
+def test_damaged_file_reports_position(shell: Shell, queue: str, rest: bytes, says: str) -> None:
+    """Letters before the damage are imported once: --skip continues after them."""
     whole = garbage(b"1", INJURED) + garbage(b"2", ZOMBIE)
     error = shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=whole + rest)
-    beyond = ", and one more passes over the damaged one" if "unknown_reason" in says else ""
-    assert error == f"bad_file: {says}{beyond} (2 dead letters imported; go on behind them with --skip 2)"
+    beyond = "; add one to --skip to pass over the damaged letter" if "unknown_reason" in says else ""
+    assert error == f"bad_file: {says}{beyond} (2 dead letters imported; continue with --skip 2)"
     assert letters(shell, queue) == [("injured", "1"), ("zombie", "2")]
     again = shell.run("dead", "import", queue, GARBAGE, "--skip", "2", stdin=whole + garbage(b"3", ZOMBIE))
     assert again.text == f"imported 1 dead letter into those of {queue}\n"
     assert [body for _, body in letters(shell, queue)] == ["1", "2", "3"]
 
 
-def test_skip_passes_over_a_reason_that_nobody_knows(shell: Shell, queue: str) -> None:
-    """Where it ends is known: only its reason is not."""
+def test_skip_passes_over_unknown_reason(shell: Shell, queue: str) -> None:
+    """The letter's end is known, only its reason is not."""
     file = garbage(b"1", ZOMBIE) + garbage(b"odd", 3) + garbage(b"2", INJURED) + garbage(b"odder", 99)
     shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=file)
     error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "2", code=1, stdin=file)
     assert "unknown_reason at byte 29: reason 99" in error
-    assert error.endswith("(1 dead letter imported; go on behind them with --skip 3)")
+    assert error.endswith("(1 dead letter imported; continue with --skip 3)")
     again = shell.run("dead", "import", queue, GARBAGE, "--skip", "4", stdin=file)
     assert again.text == f"imported 0 dead letters into those of {queue}\n"
     assert letters(shell, queue) == [("zombie", "1"), ("injured", "2")]
 
 
-def test_skip_counts_what_there_was_to_leave_out(shell: Shell, queue: str) -> None:
+def test_skip_beyond_the_end_of_the_file(shell: Shell, queue: str) -> None:
     file = garbage(b"1", ZOMBIE) + b"\0"
     error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "9", code=2, stdin=file)
-    assert error.endswith("(0 dead letters imported; go on behind them with --skip 1)")
+    assert error.endswith("(0 dead letters imported; continue with --skip 1)")
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopped_half_way_it_says_how_many_are_in(
+def test_interrupted_import_reports_its_progress(
     shell: Shell, queue: str, how: signal.Signals, code: int
 ) -> None:
-    """What was read and is not a page yet is not in."""
+    """Letters that were read but do not fill a page yet are not imported."""
     wanted = [f"{number}" for number in range(PAGE + 7)]
     file = b"".join(garbage(body.encode(), ZOMBIE) for body in wanted)
     importing = shell.spawn(
@@ -203,9 +206,9 @@ def test_stopped_half_way_it_says_how_many_are_in(
     importing.stdin.flush()
     eventually(lambda: shell.stats(queue)["dead_letters"] == PAGE)
     importing.send_signal(how)
-    assert importing.wait(PATIENCE_S) == code  # and only then the file ends
+    assert importing.wait(PATIENCE_S) == code  # only then does the file end
     out, error = importing.communicate()
-    told = f"stopped: {PAGE} dead letters imported; go on behind them with --skip {PAGE}"
+    told = f"stopped: {PAGE} dead letters imported; continue with --skip {PAGE}"
     assert (out, error.decode().rstrip()) == (b"", told)
     shell.run("dead", "import", queue, GARBAGE, "--skip", str(PAGE), stdin=file)
     assert [body for _, body in letters(shell, queue)] == wanted
@@ -221,20 +224,18 @@ def test_stopped_half_way_it_says_how_many_are_in(
         ([StoreUnavailable(), None, StoreUnavailable()], 0, 2),
     ],
 )
-def test_what_is_told_of_a_page_that_failed(
-    outcomes: list[StoreError | None], imported: int, perhaps: int
-) -> None:
-    """--skip knows one number: what may be in behind the first that is not stands between two of them."""
-    incoming = Incoming(Any, Any, formats()["garbage-msg"].reader(10, 0))  # type: ignore[arg-type]
+def test_outcome_of_a_failed_page(outcomes: list[StoreError | None], imported: int, perhaps: int) -> None:
+    """--skip takes one number: letters after the first failure that may be stored lie between two of them."""
+    incoming = Import(Any, Any, formats()["garbage-msg"].reader(10, 0))  # type: ignore[arg-type]
     incoming.add(outcomes)
     assert (incoming.imported, incoming.perhaps) == (imported, perhaps)
 
 
 @pytest.mark.parametrize(("there", "imported", "kept", "dropped"), [(0, 3, 3, 0), (2, 2, 2, 1), (2, 5, 3, 4)])
-def test_more_than_the_queue_keeps(
+def test_import_beyond_the_limit_drops_the_oldest(
     shell: Shell, new_queue: Callable[..., str], there: int, imported: int, kept: int, dropped: int
 ) -> None:
-    """The oldest go, those that were there first; it says so, and is no success."""
+    """The command says so and fails."""
     target = new_queue("--dead-letter-max-length", "3")
     if there:
         bury(shell, target, *(("zombie", b"old") for _ in range(there)))
@@ -247,13 +248,13 @@ def test_more_than_the_queue_keeps(
         error = json.loads(done.err)
         assert error["error"] == "letters_dropped"
         assert error["message"] == (
-            f"{target} keeps 3 dead letters (deadLetter.maxLength): the oldest were dropped, {dropped} in all; "
-            f"of {imported} imported {kept} are there"
+            f"{target} keeps at most 3 dead letters (deadLetter.maxLength): the {dropped} oldest were dropped; "
+            f"{kept} of {imported} imported are left"
         )
 
 
-def test_what_grows_too_old_meanwhile_was_not_dropped(shell: Shell, new_queue: Callable[..., str]) -> None:
-    """The store counts both together; a queue that is not full has dropped nothing."""
+def test_expired_letters_are_not_counted_as_dropped(shell: Shell, new_queue: Callable[..., str]) -> None:
+    """The store counts both together; a queue that is not full has dropped none."""
     queue = new_queue("--dead-letter-retention", "1ms")
     importing = shell.spawn(
         *("dead", "import", queue, GARBAGE, "--json"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -272,13 +273,13 @@ def test_what_grows_too_old_meanwhile_was_not_dropped(shell: Shell, new_queue: C
     assert json.loads(out)["dropped"] == 0
 
 
-def test_ids_that_are_not_there_are_named(shell: Shell, queue: str) -> None:
-    """What is there is written all the same; what a filter leaves out is no fault."""
+def test_export_names_unknown_ids(shell: Shell, queue: str) -> None:
+    """Known ids are written all the same; ids excluded by a filter are no error."""
     first, second = bury(shell, queue, ("expired", b"1"), ("injured", b"2"))
     done = shell.run("dead", "export", queue, GARBAGE, second, "12-3", "no id", first, code=4)
     assert done.out == garbage(b"1", ZOMBIE) + garbage(b"2", INJURED)
     assert done.err.splitlines() == [
-        f"exported 2 dead letters of {queue}; the last is {second}: purge them with the same filters and ids",
+        f"exported 2 dead letters of {queue}; the last id is {second}: purge them with the same filters and ids",
         f"penstock: not_found: queue '{queue}' has no dead letter '12-3', 'no id'; see `penstock dead list {queue}`",
     ]
     assert shell.run("dead", "export", queue, GARBAGE, first, second, "--reason", "injured").code == 0
@@ -290,14 +291,14 @@ def test_an_empty_file_has_no_letters(shell: Shell, queue: str) -> None:
     )
 
 
-def test_the_largest_body(shell: Shell, queue: str) -> None:
+def test_largest_body_can_be_exported_and_imported(shell: Shell, queue: str) -> None:
     body = b"x" * ((1 << 24) - 1)
     assert shell.run("dead", "import", queue, GARBAGE, stdin=garbage(body, ZOMBIE)).code == 0
     assert shell.run("dead", "export", queue, GARBAGE).out == garbage(body, ZOMBIE)
 
 
-def test_a_page_of_an_import_is_bounded_by_octets_too(tmp_path: Path) -> None:
-    """Whatever the file: what waits for the store's answer is some 4 MiB, or one letter."""
+def test_import_page_is_bounded_by_bytes(tmp_path: Path) -> None:
+    """At most about 4 MiB, or one letter, wait for the store's reply."""
     path = tmp_path / "dead.bin"
     sizes = [3 << 20, 3 << 20, 9 << 20, *[10] * (PAGE + 1)]
     path.write_bytes(b"".join(garbage(bytes(size), ZOMBIE) for size in sizes))
@@ -305,7 +306,7 @@ def test_a_page_of_an_import_is_bounded_by_octets_too(tmp_path: Path) -> None:
     async def paged() -> list[list[int]]:
         fd = os.open(path, os.O_RDONLY)
         try:
-            found = pages(formats()["garbage-msg"].reader(1 << 24, 0), fd)
+            found = read_pages(formats()["garbage-msg"].reader(1 << 24, 0), fd)
             return [[len(letter.body) for letter in page] async for page in found]
         finally:
             os.close(fd)
@@ -315,7 +316,7 @@ def test_a_page_of_an_import_is_bounded_by_octets_too(tmp_path: Path) -> None:
 
 def test_wrong_use(shell: Shell, queue: str, tmp_path: Path) -> None:
     for command in ("export", "import"):
-        assert "say in which format: one of --garbage-msg" in shell.fails("dead", command, queue, code=2)
+        assert "choose a format: one of --garbage-msg" in shell.fails("dead", command, queue, code=2)
         assert shell.fails("dead", command, "nowhere", GARBAGE, code=4).startswith("queue_unknown: ")
     missing = ("dead", "import", queue, GARBAGE, "--file", str(tmp_path / "none"))
     assert "cannot be read: No such file" in shell.fails(*missing, code=2)
@@ -323,7 +324,7 @@ def test_wrong_use(shell: Shell, queue: str, tmp_path: Path) -> None:
     assert shell.fails(*folder, code=2) == "usage: / cannot be read: Is a directory"
     with shell.terminal("dead", "export", queue, GARBAGE) as terminal:
         assert terminal.end() == 2
-        eventually(lambda: terminal.sees("this is not for a terminal"))
+        eventually(lambda: terminal.sees("the output is binary"))
     with shell.terminal("dead", "import", queue, GARBAGE) as terminal:
         assert terminal.end() == 2
         assert terminal.sees("name a file with --file")

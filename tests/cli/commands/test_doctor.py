@@ -1,4 +1,4 @@
-"""penstock doctor and penstock store init, on stores that are not as they should be."""
+"""penstock doctor and penstock store init, on stores with problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.servers import Server, eventually, free_port
 
 @pytest.fixture
 def empty(alone: Shell, server: Server) -> Shell:
-    """A shell whose store nobody has set up."""
+    """A shell whose store is not set up."""
     alone.environment["REDIS_URL"] = server.url
     return alone
 
@@ -35,8 +35,8 @@ def findings(shell: Shell, *options: str, code: int) -> dict[str, dict[str, Any]
     return {finding["subject"]: finding for finding in told["findings"]}
 
 
-def test_one_address_that_has_replicas_is_a_warning(ready: Shell, server: Server, tmp_path: Path) -> None:
-    """One of them may take over behind it (a managed Redis, a proxy), and lack what was answered yes."""
+def test_single_address_with_replicas_is_a_warning(ready: Shell, server: Server, tmp_path: Path) -> None:
+    """A replica may take over behind the address (a managed Redis, a proxy) and lack acknowledged messages."""
     assert findings(ready, code=0)["durability"]["grade"] == "ok"
     replica = Server("valkey", tmp_path / "replica").start()
     try:
@@ -51,51 +51,51 @@ def test_one_address_that_has_replicas_is_a_warning(ready: Shell, server: Server
     assert "replicated:<n>" in found["advice"]
 
 
-def test_a_store_that_nobody_set_up(empty: Shell) -> None:
+def test_store_without_setup(empty: Shell) -> None:
     found = findings(empty, code=1)
     assert found["functions"]["grade"] == found["dataset"]["grade"] == "fail"
     assert "penstock store init" in found["functions"]["advice"]
     assert empty.fails("queue", "create", "q", code=3).startswith("not_initialised: ")
 
 
-def test_init_says_what_it_found_and_may_be_repeated(empty: Shell) -> None:
+def test_init_reports_levels_and_can_be_repeated(empty: Shell) -> None:
     for _ in range(2):
         assert empty.run("store", "init", "--json").object["levels"] == ["memory", "fsync"]
     assert empty.run("store", "init").text.startswith("valkey 9.1")
     findings(empty, code=0)
 
 
-def test_a_queue_whose_ack_level_cannot_be_kept_any_more(ready: Shell, server: Server) -> None:
+def test_queue_with_unsupported_ack_level(ready: Shell, server: Server) -> None:
     ready.run("queue", "create", "strict", "--ack-level", "fsync")
     with server.configured(appendfsync="everysec"):
         found = findings(ready, code=1)
         assert found["durability"]["grade"] == "warn"
         assert "strict (fsync)" in found["queues"]["found"]
         assert "appendfsync always" in found["queues"]["advice"]
-        assert found["promises"]["grade"] == "fail"  # edges still count on it
+        assert found["promises"]["grade"] == "fail"  # edges still rely on it
         ready.run("store", "init")
         assert findings(ready, code=1)["promises"]["grade"] == "ok"
         assert ready.fails("queue", "create", "q", "--ack-level", "fsync", code=1).startswith(
             "ack_level_refused"
         )
-        told = ready.run("queue", "create", "q", "--json").object  # without a wish: what there is
+        told = ready.run("queue", "create", "q", "--json").object  # no preference: the existing one
         assert told["ackLevel"] == "memory"
 
 
-def test_a_store_that_throws_messages_away(ready: Shell, server: Server) -> None:
+def test_evicting_store_fails(ready: Shell, server: Server) -> None:
     with server.configured(maxmemory_policy="allkeys-lru"):
         assert findings(ready, code=1)["eviction"]["grade"] == "fail"
         ready.run("queue", "create", "q")
         assert ready.fails("put", "q", "x", code=1).startswith("store_evicts: ")
 
 
-def test_a_store_without_a_limit_is_no_store_for_production(ready: Shell, server: Server) -> None:
+def test_store_without_memory_limit_fails_for_production(ready: Shell, server: Server) -> None:
     with server.configured(maxmemory="0"):
         assert findings(ready, code=0)["memory"]["grade"] == "warn"
         assert findings(ready, "--production", code=1)["memory"]["grade"] == "fail"
 
 
-def test_a_store_that_is_nearly_full(ready: Shell, server: Server) -> None:
+def test_nearly_full_store(ready: Shell, server: Server) -> None:
     used = int(server.info("memory")["used_memory"])
     with server.configured(maxmemory=str(int(used * 1.5))):
         assert findings(ready, code=0)["memory used"]["grade"] == "warn"
@@ -111,7 +111,7 @@ def test_functions_of_another_version(ready: Shell, server: Server) -> None:
     findings(ready, code=0)
 
 
-def test_a_domain_that_lost_its_data(ready: Shell, server: Server) -> None:
+def test_lost_domain(ready: Shell, server: Server) -> None:
     ready.run("queue", "create", "q", "--domain", "second")
     ready.run("put", "q", "gone soon")
     server.call("DEL", "ps:{second}:epoch", *server.call("KEYS", "ps:{second}:*"))
@@ -125,7 +125,7 @@ def test_a_domain_that_lost_its_data(ready: Shell, server: Server) -> None:
     assert ready.run("get", "q").out == b"new"
 
 
-def test_a_queue_that_cannot_be_read_hides_no_other(ready: Shell, server: Server) -> None:
+def test_unreadable_queue_does_not_hide_others(ready: Shell, server: Server) -> None:
     for name in ("newer", "q"):
         ready.run("queue", "create", name)
     server.call("HSET", "ps:{registry}:queues", "newer", "{")
@@ -148,7 +148,7 @@ def test_a_queue_of_a_newer_version_is_shown_and_can_be_deleted(ready: Shell, se
     assert [one["name"] for one in ready.run("queue", "list", "--json").objects] == ["q"]
 
 
-def test_a_damaged_queue_is_left_out_of_the_list(ready: Shell, server: Server) -> None:
+def test_damaged_queue_is_skipped_by_list(ready: Shell, server: Server) -> None:
     for name in ("good", "spoilt"):
         ready.run("queue", "create", name)
     qid = json.loads(server.call("HGET", RegistryKeys().queues, "spoilt"))["qid"]
@@ -158,8 +158,8 @@ def test_a_damaged_queue_is_left_out_of_the_list(ready: Shell, server: Server) -
     assert [(one["name"], "unreadable" in one) for one in listed] == [("spoilt", True), ("good", False)]
 
 
-def test_a_store_that_lost_everything_looks_like_a_new_one(ready: Shell, server: Server) -> None:
-    """docs/operations.md warns of it: nothing in it can tell that it ever held data."""
+def test_empty_store_looks_new(ready: Shell, server: Server) -> None:
+    """docs/operations.md warns about it: nothing in the store shows that it had data."""
     ready.run("queue", "create", "q")
     before = server.call("GET", "ps:{registry}:epoch")
     server.clear()
@@ -169,7 +169,7 @@ def test_a_store_that_lost_everything_looks_like_a_new_one(ready: Shell, server:
     assert ready.run("queue", "list", "--json").out == b""
 
 
-def test_a_session_that_fell_silent(ready: Shell, server: Server) -> None:
+def test_silent_session(ready: Shell, server: Server) -> None:
     server.call("ZADD", "ps:{main}:ses", 1, "tmq-gone")
     found = findings(ready, code=0)["domain main sessions"]
     assert (found["grade"], found["found"]) == ("warn", "0 alive, 1 silent")
@@ -180,7 +180,7 @@ HIDDEN = {"grade": "warn", "found": "may not be looked at", "advice": "needs an 
 
 @pytest.fixture
 def as_edge(ready: Shell, server: Server) -> Iterator[Shell]:
-    """A shell of the user that `store rights` makes, on a store that is set up."""
+    """A shell with the user that `store rights` creates, on a store that is set up."""
     ready.run("queue", "create", "q")
     rules = ready.run("store", "rights", "--json").object["rules"]
     server.call("ACL", "SETUSER", "edge", *rules, ">secret")
@@ -189,7 +189,7 @@ def as_edge(ready: Shell, server: Server) -> Iterator[Shell]:
     server.call("ACL", "DELUSER", "edge")
 
 
-def test_a_user_for_edges_is_told_what_it_may_see(as_edge: Shell) -> None:
+def test_edge_user_gets_the_checks_it_may_run(as_edge: Shell) -> None:
     found = findings(as_edge, code=0)
     concealed = {subject for subject, one in found.items() if one["grade"] != "ok"}
     assert concealed == {"durability", "memory", "eviction", "ack levels", "functions"}
@@ -200,19 +200,19 @@ def test_a_user_for_edges_is_told_what_it_may_see(as_edge: Shell) -> None:
     assert {"server", "disk", "memory used", "clock", "dataset", "domain main"} < found.keys()
 
 
-def test_what_must_not_be_is_told_to_a_user_for_edges_too(as_edge: Shell, server: Server) -> None:
+def test_edge_user_gets_failures(as_edge: Shell, server: Server) -> None:
     server.call("DEL", "ps:{main}:epoch", *server.call("KEYS", "ps:{main}:*"))
     assert findings(as_edge, code=1)["domain main"]["grade"] == "fail"
 
 
-def test_a_store_that_is_not_there(alone: Shell, tmp_path: Path) -> None:
+def test_unreachable_store(alone: Shell, tmp_path: Path) -> None:
     for url in (f"redis://127.0.0.1:{free_port()}", f"unix://{tmp_path}/nothing.sock"):
         for command in (["doctor"], ["queue", "list"], ["put", "q", "x"], ["store", "init"]):
             assert alone.fails(*command, "--store", url, code=3).startswith("store_unavailable: ")
     assert alone.fails("doctor", "--store", "http://x", code=2).startswith("bad_settings: store.url: ")
 
 
-def test_a_store_nobody_named(alone: Shell) -> None:
+def test_no_store_configured(alone: Shell) -> None:
     error = alone.fails("queue", "list", code=3)
     assert error.startswith("no_store: no `penstock up` runs on penstock-data")
     assert "--store or REDIS_URL" in error

@@ -1,4 +1,4 @@
-"""penstock queue purge: what is ready goes for good, and only if it is meant."""
+"""penstock queue purge: ready messages are deleted permanently, after confirmation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _ready(shell: Shell, queue: str) -> int:
     return int(shell.stats(queue)["ready"])
 
 
-def test_ready_messages_are_removed_for_good(shell: Shell, queue: str) -> None:
+def test_purge_deletes_ready_messages(shell: Shell, queue: str) -> None:
     shell.run("put", queue, "--lines", stdin=b"one\ntwo\n")
     assert (
         shell.run("queue", "purge", queue, "--dry-run").text
@@ -20,7 +20,7 @@ def test_ready_messages_are_removed_for_good(shell: Shell, queue: str) -> None:
     )
     told = shell.run("queue", "purge", queue, "--dry-run", "--json").object
     assert told == {"dry_run": True, "ready": 2, "in_flight": 0}
-    assert "say --yes" in shell.fails("queue", "purge", queue, code=2)
+    assert "use --yes" in shell.fails("queue", "purge", queue, code=2)
     assert _ready(shell, queue) == 2
     assert shell.run("queue", "purge", queue, "--yes").text == f"removed 2 messages of {queue}\n"
     assert (_ready(shell, queue), shell.stats(queue)["emptied"]) == (0, 2)
@@ -28,17 +28,17 @@ def test_ready_messages_are_removed_for_good(shell: Shell, queue: str) -> None:
     assert done == {"queue": queue, "removed": 0, "bytes": 0}
 
 
-def test_at_a_terminal_the_name_is_typed_in(shell: Shell, new_queue: Callable[..., str]) -> None:
+def test_terminal_confirmation_needs_the_name(shell: Shell, new_queue: Callable[..., str]) -> None:
     name = new_queue()
     shell.run("put", name, "one")
     for typed, code, left in ((f"{name}x", 2, 2), (name, 0, 1)):
         with shell.terminal("queue", "purge", name) as terminal:
-            eventually(lambda terminal=terminal: terminal.sees("Type the queue's name:"))
+            eventually(lambda terminal=terminal: terminal.sees("Type the queue's name to confirm:"))
             shell.run("put", name, "later")  # it was not counted, and stays
             terminal.type(f"{typed}\n")
             assert terminal.end() == code
         assert _ready(shell, name) == left
 
 
-def test_there_is_no_such_queue(shell: Shell) -> None:
+def test_unknown_queue(shell: Shell) -> None:
     assert shell.fails("queue", "purge", "nowhere", "--yes", code=4).startswith("queue_unknown: ")

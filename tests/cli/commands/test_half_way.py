@@ -1,4 +1,4 @@
-"""A command that stops when some of it is stored: 2, 3 and 4 say that nothing is, so it ends with 1 (guarantees.md)."""
+"""A command that stops after a partial success exits with 1; 2, 3 and 4 mean that nothing is stored (guarantees.md)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.live import until
 from tests.proxy import Proxy
 from tests.servers import Server, eventually
 
-CLOSE_WAIT = "08"  # /proc/net/tcp: the other end has closed
-BIG = 700 << 10  # octets; two of them are no one call
-TOO_LONG = 17 << 20  # octets; a message has at most 16 MiB
+CLOSE_WAIT = "08"  # /proc/net/tcp: closed by the peer
+BIG = 700 << 10  # bytes; two of them do not fit into one call
+TOO_LONG = 17 << 20  # bytes; a message has at most 16 MiB
 
 
 def stopped_by(shell: Shell, queue: str, cause: Callable[[], object]) -> tuple[int, bytes, str]:
-    """`put` of two messages, between which something happens."""
+    """Run `put` with two messages, and do something between them."""
     putting = shell.spawn(
         *("put", queue, "--lines", "--json", "--timeout", "3"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -39,9 +39,9 @@ def stopped_by(shell: Shell, queue: str, cause: Callable[[], object]) -> tuple[i
 
 
 def gone(server: Server) -> None:
-    """And noticed by who puts in: what is sent on a connection that has just ended is of unknown outcome.
+    """Close the connection and wait until `put` notices: a request on a closed connection has an unknown outcome.
 
-    Of its three connections one looked the queue up and is not used again; the others are for messages and heartbeats.
+    Of its three connections one did the lookup and is unused; the others carry messages and heartbeats.
     """
     ended = re.compile(rf" [0-9A-F]+:[0-9A-F]+ [0-9A-F]+:{server.port:04X} {CLOSE_WAIT} ")
 
@@ -53,29 +53,29 @@ def gone(server: Server) -> None:
     eventually(lambda: left() == 1, PATIENCE_S)
 
 
-def test_input_that_cannot_be_used_to_its_end(shell: Shell, queue: str) -> None:
+def test_partly_unusable_input(shell: Shell, queue: str) -> None:
     lines = b"".join(b"%d\n" % number for number in range(5000))
     error = shell.fails("put", queue, "--lines", code=1, stdin=lines + bytes(TOO_LONG))
-    assert error.startswith("usage: a message may have at most 16,777,215 bytes")
+    assert error.startswith("usage: a message of the input exceeds the limit of 16,777,215 bytes")
     stored = shell.stats(queue)["ready"]
     assert stored > 0
     assert error.endswith(f"({stored:,} messages stored before that)")
 
 
-def test_input_that_cannot_be_used_at_all(shell: Shell, queue: str) -> None:
+def test_unusable_input(shell: Shell, queue: str) -> None:
     error = shell.fails("put", queue, "--lines", code=2, stdin=bytes(TOO_LONG))
     assert error.endswith("(0 messages stored before that)")
     assert shell.stats(queue)["added"] == 0
 
 
-def test_the_queue_is_deleted_meanwhile(shell: Shell, queue: str) -> None:
+def test_queue_deleted_during_put(shell: Shell, queue: str) -> None:
     code, out, error = stopped_by(shell, queue, lambda: shell.run("queue", "delete", queue, "--yes"))
     assert code == 1
     assert json.loads(out)["stored"] == 1
     assert (json.loads(error)["error"], json.loads(error)["exit"]) == ("queue_unknown", 1)
 
 
-def test_the_store_goes_away_meanwhile(ready: Shell, server: Server) -> None:
+def test_store_lost_during_put(ready: Shell, server: Server) -> None:
     code, out, error = stopped_by(ready, "orders", lambda: gone(server))
     assert code == 1
     assert json.loads(out)["stored"] == 1
@@ -84,8 +84,8 @@ def test_the_store_goes_away_meanwhile(ready: Shell, server: Server) -> None:
     assert ready.run("get", "orders", "--all").text == "one\n"
 
 
-def test_an_import_too(shell: Shell, queue: str) -> None:
-    """What --skip goes on behind is in; and where none is, the code says so."""
+def test_import_that_stops_part_way(shell: Shell, queue: str) -> None:
+    """Letters before --skip are imported; if none are, the exit code says so."""
     letter = b"\0\0\0\1x\0\0\0\2"
     into = ("dead", "import", queue, "--garbage-msg")
     assert shell.fails(*into, code=2, stdin=b"\0").startswith("bad_file: truncated")
@@ -93,8 +93,8 @@ def test_an_import_too(shell: Shell, queue: str) -> None:
     assert shell.stats(queue)["dead_letters"] == 1
 
 
-async def test_an_import_of_which_something_may_be_in(ready: Shell, server: Server) -> None:
-    """The queue is deleted meanwhile, and of what follows the refusal no answer comes."""
+async def test_import_with_unknown_outcome(ready: Shell, server: Server) -> None:
+    """The queue is deleted meanwhile, and the replies after the refusal are lost."""
     letters = [struct.pack(">I", BIG) + kind * BIG + struct.pack(">I", 2) for kind in (b"1", b"2")]
     async with Proxy(server.port) as proxy:
         ready.environment["REDIS_URL"] = proxy.url
@@ -105,7 +105,7 @@ async def test_an_import_of_which_something_may_be_in(ready: Shell, server: Serv
         assert importing.stdin is not None
         importing.stdin.write(letters[0][:1])
         importing.stdin.flush()
-        await until(lambda: not unread(importing))  # it has found the queue by then
+        await until(lambda: not unread(importing))  # by then it has looked the queue up
         store = Store(server.url, "test")
         await store.catalogue.delete(await store.catalogue.find("orders"))
         await store.close()
@@ -114,11 +114,11 @@ async def test_an_import_of_which_something_may_be_in(ready: Shell, server: Serv
         _, error = await asyncio.to_thread(importing.communicate, rest, PATIENCE_S)
     told = json.loads(error)
     assert (importing.returncode, told["error"], told["exit"]) == (1, "queue_unknown", 1)
-    assert "0 dead letters imported, and of the next 2 nobody knows" in told["message"]
+    assert "0 dead letters imported, the next 2 may be" in told["message"]
     assert proxy.lost > 0
 
 
 def unread(process: subprocess.Popen[bytes]) -> int:
-    """Octets on their way to its standard input."""
+    """Return the number of unread bytes in its standard input."""
     assert process.stdin is not None
     return int.from_bytes(fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)), "little")

@@ -1,4 +1,4 @@
-"""penstock put, get, peek: what goes in comes out, and nothing is lost on the way."""
+"""penstock put, get, peek: messages are unchanged, and none is lost."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from services.cli.commands.get import Getting
-from services.cli.terminal.message import asker_of, body_writer
+from services.cli.commands.get import GetRun
+from services.cli.terminal.message import body_writer, open_client
 from services.store import Delivery, QueueSpec, Store
 from services.store.pipeline.async_client import AsyncClient
 from tests.cli.shell import Shell
@@ -57,7 +57,7 @@ def test_thousands_of_lines_keep_their_order(shell: Shell, queue: str) -> None:
     assert shell.stats(queue)["in_flight"] == 0
 
 
-def test_json_tells_all_about_a_message(shell: Shell, queue: str) -> None:
+def test_json_has_all_fields_of_a_message(shell: Shell, queue: str) -> None:
     shell.run("put", queue, "--attr", "kind=order", "--attr", "empty=", stdin=NOT_TEXT)
     told = shell.run("get", queue, "--json").object
     assert base64.b64decode(told["body"]) == NOT_TEXT
@@ -85,13 +85,13 @@ def test_peek_counts_earlier_deliveries_but_not_itself(shell: Shell, queue: str)
     assert shell.run("peek", queue, "--json").object["acquired"] == 1
 
 
-def test_no_ack_gives_back_to_the_old_place(shell: Shell, queue: str) -> None:
+def test_no_ack_returns_messages_to_their_places(shell: Shell, queue: str) -> None:
     shell.run("put", queue, "--lines", stdin=b"1\n2\n3\n")
     assert shell.run("get", queue, "-n", "2", "--no-ack").out == b"1\n2\n"
     assert shell.run("get", queue, "--all").out == b"1\n2\n3\n"
 
 
-def test_a_batch_id_counts_once(shell: Shell, queue: str) -> None:
+def test_batch_id_is_stored_once(shell: Shell, queue: str) -> None:
     for _ in range(2):
         shell.run("put", queue, "--batch-id", "monday", "--lines", stdin=b"1\n2\n")
     shell.run("put", queue, "--batch-id", "tuesday", "3")
@@ -110,8 +110,8 @@ def test_another_batch_under_the_same_id_is_refused(
     assert shell.run("get", queue, "--all").out == b"1\n2\n"
 
 
-def test_a_batch_may_be_repeated_in_another_trace(shell: Shell, queue: str) -> None:
-    """docs/tracing.md: whoever repeats a command is in a trace of his own. All else that is said has to be the same."""
+def test_batch_can_be_repeated_in_another_trace(shell: Shell, queue: str) -> None:
+    """Each run has a trace of its own (docs/tracing.md); everything else must be the same."""
 
     def put(*attributes: str, code: int = 0) -> str:
         said = [part for each in attributes for part in ("--attr", each)]
@@ -142,7 +142,7 @@ def test_a_batch_has_a_bound(shell: Shell, queue: str) -> None:
     assert shell.stats(queue)["ready"] == 10_000
 
 
-def test_a_full_queue_says_how_much_it_took(shell: Shell, new_queue: Callable[..., str]) -> None:
+def test_put_into_full_queue_reports_stored_messages(shell: Shell, new_queue: Callable[..., str]) -> None:
     small = new_queue("--max-length", "2")
     done = shell.run("put", small, "--lines", "--json", code=1, stdin=b"1\n2\n3\n")
     assert done.object == {"queue": small, "stored": 2, "refused": 1}
@@ -165,7 +165,7 @@ def test_wrong_use_of_put(shell: Shell, queue: str, arguments: list[str], says: 
     assert shell.stats(queue)["added"] == 0
 
 
-def test_a_message_may_be_too_long(shell: Shell, queue: str) -> None:
+def test_message_that_is_too_long(shell: Shell, queue: str) -> None:
     assert "16,777,215" in shell.fails("put", queue, code=2, stdin=bytes(1 << 24))
 
 
@@ -174,8 +174,8 @@ def test_an_unknown_queue_is_not_found(shell: Shell) -> None:
         assert shell.fails(*command, code=4) == "queue_unknown: there is no queue 'nobody'"
 
 
-def test_a_name_may_be_any_octets(shell: Shell) -> None:
-    """TMQ clients make queues of any name; commands show and take it."""
+def test_queue_names_may_be_any_bytes(shell: Shell) -> None:
+    """TMQ clients create queues of any name; commands show and accept it."""
     name = b"caf\xe9 \x1b[31m"
     shell.with_store(lambda store: store.catalogue.declare(os.fsdecode(name), QueueSpec(), "test"))
     shell.run("put", name, "x")
@@ -205,7 +205,7 @@ def test_waiting_is_bounded(shell: Shell, queue: str) -> None:
     assert 1.5 <= time.monotonic() - began < 30
 
 
-def test_waiting_gathers_until_there_are_enough(shell: Shell, queue: str) -> None:
+def test_wait_collects_the_requested_number(shell: Shell, queue: str) -> None:
     shell.run("put", queue, "1")
     getting = shell.spawn("get", queue, "-n", "2", "--wait", "60", stdout=-1)
     eventually(lambda: shell.stats(queue)["acked"] == 1)
@@ -213,10 +213,10 @@ def test_waiting_gathers_until_there_are_enough(shell: Shell, queue: str) -> Non
     assert getting.communicate(timeout=30)[0] == b"1\n2\n"
 
 
-# What cannot be written stays in the queue -------------------------------------------------------------------------
+# Unwritable output leaves messages in the queue ---------------------------------------------------------------------
 
 
-def test_a_full_disk_keeps_the_message_in_the_queue(shell: Shell, queue: str) -> None:
+def test_full_disk_keeps_message_in_queue(shell: Shell, queue: str) -> None:
     shell.run("put", queue, "precious")
     with open("/dev/full", "wb") as full:
         getting = shell.spawn("get", queue, stdout=full, stderr=-1)
@@ -226,20 +226,20 @@ def test_a_full_disk_keeps_the_message_in_the_queue(shell: Shell, queue: str) ->
     assert shell.run("get", queue).out == b"precious"
 
 
-def test_messages_are_on_the_disk_before_they_are_settled(
+def test_messages_are_synced_before_acknowledgement(
     shell: Shell, queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/cli.md, get: all that are settled together at once, not one by one."""
+    """One sync for all messages acknowledged together (docs/cli.md, get)."""
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_size))
-    for body in ("one", "two", "three"):  # an entry each
+    for body in ("one", "two", "three"):  # one entry each
         shell.run("put", queue, body)
 
     async def get(store: Store) -> None:
         found = await store.catalogue.find(queue)
         with (tmp_path / "bodies").open("wb") as file, monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", file)
-            getting = Getting(found, await asker_of(store, found), 10, False, body_writer(10, False))
+            getting = GetRun(found, await open_client(store, found), 10, False, body_writer(10, False))
             settle = AsyncClient.settle
 
             async def settled(client: AsyncClient, written: list[Delivery]) -> None:
@@ -266,7 +266,7 @@ def test_results_that_cannot_be_written_are_an_error(shell: Shell, queue: str, c
     assert error.count("\n") == 1
 
 
-def test_a_reader_that_has_gone_keeps_the_message_in_the_queue(shell: Shell, queue: str) -> None:
+def test_closed_pipe_keeps_message_in_queue(shell: Shell, queue: str) -> None:
     shell.run("put", queue, "precious")
     ours, theirs = os.pipe()
     os.close(ours)
@@ -278,9 +278,7 @@ def test_a_reader_that_has_gone_keeps_the_message_in_the_queue(shell: Shell, que
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGHUP, 143), (signal.SIGINT, 130)])
-def test_a_signal_gives_back_what_nobody_read(
-    shell: Shell, queue: str, signum: signal.Signals, code: int
-) -> None:
+def test_signal_returns_unread_messages(shell: Shell, queue: str, signum: signal.Signals, code: int) -> None:
     lines = b"".join(b"%0100d\n" % number for number in range(3000))
     shell.run("put", queue, "--lines", stdin=lines)
     getting = shell.spawn("get", queue, "--all", stdout=-1, stderr=-1)
@@ -305,7 +303,7 @@ def test_output_to_a_file_is_whole(shell: Shell, queue: str, tmp_path: Path) -> 
 # At a terminal -----------------------------------------------------------------------------------------------------
 
 
-def test_a_terminal_obeys_no_message(shell: Shell, queue: str) -> None:
+def test_messages_are_escaped_on_a_terminal(shell: Shell, queue: str) -> None:
     shell.run("put", queue, stdin=b"\x1b[2J\x07red\ttab\nline")
     for command in ("peek", "get"):
         with shell.terminal(command, queue) as terminal:
@@ -314,13 +312,13 @@ def test_a_terminal_obeys_no_message(shell: Shell, queue: str) -> None:
             assert b"\x07" not in terminal.screen
 
 
-def test_put_at_a_terminal_wants_a_body(shell: Shell, queue: str) -> None:
+def test_put_at_a_terminal_needs_a_body(shell: Shell, queue: str) -> None:
     with shell.terminal("put", queue) as terminal:
         assert terminal.end() == 2
-        assert terminal.sees("no BODY")
+        assert terminal.sees("no message")
 
 
-def test_at_most_once_queues_have_nothing_to_give_back(shell: Shell, new_queue: Callable[..., str]) -> None:
+def test_no_ack_is_refused_for_at_most_once_queues(shell: Shell, new_queue: Callable[..., str]) -> None:
     once = new_queue("--delivery", "at-most-once")
     shell.run("put", once, "x")
     assert "peek" in shell.fails("get", once, "--no-ack", code=2)

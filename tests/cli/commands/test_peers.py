@@ -32,14 +32,14 @@ def peers(shell: Shell) -> Iterator[None]:
         shell.run("peer", "delete", one["name"])
 
 
-def test_peers_are_applied_and_applied_again(shell: Shell, peers: None) -> None:
+def test_apply_is_idempotent(shell: Shell, peers: None) -> None:
     again = shell.run("peer", "apply", "-f", "-", stdin=DOCUMENTS.replace("100", "50").encode())
     assert again.text == "changed: peer shop\nunchanged: peer warehouse\n"
     assert shell.run("peer", "show", "shop", "--json").object["spec"]["window"] == 50
 
 
 @pytest.mark.usefixtures("peers")
-def test_list_shows_them_all(shell: Shell) -> None:
+def test_list_shows_all_peers(shell: Shell) -> None:
     told = shell.run("peer", "list", "--json").objects
     assert [one["name"] for one in told] == ["shop", "warehouse"]
     assert [told[0]["spec"], told[0]["owner"]] == [SHOP, "file"]
@@ -53,7 +53,7 @@ async def declare_as_operator(store: Store) -> None:
 
 
 @pytest.mark.usefixtures("peers")
-def test_who_applies_the_document_of_another_has_it_from_then_on(shell: Shell) -> None:
+def test_apply_takes_ownership(shell: Shell) -> None:
     shell.with_store(declare_as_operator)
     assert shell.run("peer", "show", "shop", "--json").object["owner"] == "operator"
     again = shell.run("peer", "apply", "-f", "-", stdin=DOCUMENTS.encode())
@@ -75,7 +75,7 @@ def test_peers_of_rings_and_of_the_text_service(shell: Shell) -> None:
 
 
 @pytest.mark.usefixtures("peers")
-def test_one_that_cannot_be_read_is_listed_and_can_be_replaced(shell: Shell) -> None:
+def test_unreadable_peer_is_listed_and_can_be_replaced(shell: Shell) -> None:
     async def break_it(store: Store) -> None:
         keys = store.registry.keys
         await store.registry.link.call("HSET", keys.peers, "shop", '{"protocol":"pigeon","addresses":["a"]}')
@@ -93,13 +93,13 @@ def test_one_that_cannot_be_read_is_listed_and_can_be_replaced(shell: Shell) -> 
 
 
 @pytest.mark.usefixtures("peers")
-def test_show_prints_what_apply_takes(shell: Shell) -> None:
+def test_show_output_can_be_applied(shell: Shell) -> None:
     text = shell.run("peer", "show", "shop").text
     assert yaml.safe_load(text)["spec"] == SHOP
     assert shell.run("peer", "apply", "-f", "-", stdin=text.encode()).text == "unchanged: peer shop\n"
 
 
-def test_peers_and_queues_stand_in_one_file(shell: Shell, peers: None) -> None:
+def test_one_file_has_peers_and_queues(shell: Shell, peers: None) -> None:
     dry = shell.run("queue", "apply", "-f", "-", "--dry-run", "--json", stdin=(DOCUMENTS + QUEUE).encode())
     assert [(one["kind"], one["name"], one["change"]) for one in dry.objects] == [
         ("Peer", "shop", "unchanged"),
@@ -109,10 +109,10 @@ def test_peers_and_queues_stand_in_one_file(shell: Shell, peers: None) -> None:
     shell.fails("queue", "show", "to-shop", code=4)
 
 
-def test_a_peer_may_have_the_name_of_a_queue_but_not_of_another_peer(shell: Shell) -> None:
+def test_peer_names_are_unique_among_peers(shell: Shell) -> None:
     text = DOCUMENTS + "---\nmetadata: {name: shop}\n" + "---\n" + DOCUMENTS
     error = shell.run("peer", "apply", "-f", "-", code=2, stdin=text.encode()).err.splitlines()
-    assert [line.partition("): ")[2].partition(" is declared already")[0] for line in error] == [
+    assert [line.partition("): ")[2].partition(" is already declared")[0] for line in error] == [
         "the peer 'shop'",
         "the peer 'warehouse'",
     ]
@@ -134,7 +134,7 @@ def test_a_peer_may_have_the_name_of_a_queue_but_not_of_another_peer(shell: Shel
         ("{protocol: rqp-cast, addresses: [a], window: 5}", "spec: window applies to protocol rqp-mca only"),
     ],
 )
-def test_documents_that_cannot_be_are_refused(shell: Shell, spec: str, says: str) -> None:
+def test_invalid_documents_are_refused(shell: Shell, spec: str, says: str) -> None:
     text = f"kind: Peer\nmetadata: {{name: bad}}\nspec: {spec}\n"
     error = shell.fails("peer", "apply", "-f", "-", code=2, stdin=text.encode())
     assert error.startswith("bad_document: -: document 1 (bad): ")

@@ -1,4 +1,4 @@
-"""Queues that meet the text service, as `queue create`, `apply` and `show` say it (pubsub.md 5.1, 5.2)."""
+"""Queues with bindings to the text service in `queue create`, `apply` and `show` (pubsub.md 5.1, 5.2)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ DOCUMENT = (
 )
 
 
-def test_options_say_bindings(shell: Shell, new_queue: Callable[..., str]) -> None:
-    """A pattern for each option: commas are allowed in tags."""
+def test_options_set_bindings(shell: Shell, new_queue: Callable[..., str]) -> None:
+    """One option per pattern: commas are allowed in tags."""
     patterns = ["--bindings-text-subscribe", "a,b*", "--bindings-text-subscribe", "c"]
     name = new_queue(*patterns, "--bindings-text-publish", "all")
     spec = shell.run("queue", "show", name, "--json").object["spec"]
     assert spec["bindings"]["text"] == {"subscribe": ["a,b*", "c"], "publish": "all"}
 
 
-def test_show_prints_what_apply_takes(shell: Shell) -> None:
+def test_show_output_can_be_applied(shell: Shell) -> None:
     applied = shell.run("queue", "apply", "-f", "-", stdin=(DOCUMENT % "bound").encode())
     assert applied.text == "created: bound\n"
     document, _, _ = shell.run("queue", "show", "bound").text.partition("\n\n")
@@ -32,7 +32,7 @@ def test_show_prints_what_apply_takes(shell: Shell) -> None:
     assert again.text == "unchanged: bound\n"
 
 
-def test_a_document_may_take_them_away_again(shell: Shell) -> None:
+def test_document_can_remove_bindings(shell: Shell) -> None:
     shell.run("queue", "apply", "-f", "-", stdin=(DOCUMENT % "unbound").encode())
     changed = shell.run("queue", "apply", "-f", "-", stdin=b"metadata: {name: unbound}\n")
     assert changed.text == "changed: unbound\n"
@@ -49,7 +49,7 @@ def test_a_document_may_take_them_away_again(shell: Shell) -> None:
         ),
     ],
 )
-def test_options_that_cannot_be_are_refused(shell: Shell, options: list[str], says: str) -> None:
+def test_invalid_options_are_refused(shell: Shell, options: list[str], says: str) -> None:
     assert says in shell.fails("queue", "create", "bad-binding", *options, code=2)
     shell.fails("queue", "show", "bad-binding", code=4)
 
@@ -61,7 +61,7 @@ def test_options_that_cannot_be_are_refused(shell: Shell, options: list[str], sa
         ("{bindings: {mqtt: {}}}", "spec.bindings.mqtt: unknown; allowed: text, rqpMca, rqpCast, ring"),
     ],
 )  # fmt: skip
-def test_documents_that_cannot_be_are_refused(shell: Shell, spec: str, says: str) -> None:
+def test_invalid_documents_are_refused(shell: Shell, spec: str, says: str) -> None:
     text = f"metadata: {{name: bad-binding}}\nspec: {spec}\n"
     error = shell.fails("queue", "apply", "-f", "-", code=2, stdin=text.encode())
     assert error.startswith("bad_document: -: document 1 (bad-binding): ")

@@ -1,4 +1,4 @@
-"""Queues that RQP fills or empties, as `queue create`, `apply` and `show` say it (docs/cli.md, docs/store.md)."""
+"""Queues that receive from or send to RQP in `queue create`, `apply` and `show` (docs/cli.md, docs/store.md)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from services.store import Store
 from tests.cli.shell import Shell
 
 REMOTE = ("--remote-protocol", "rqp-mca", "--remote-queue-id", "7")
-OTHER = (*REMOTE[:-1], "71")  # leads somewhere else
+OTHER = (*REMOTE[:-1], "71")  # a different target
 
 
 @pytest.fixture
 def gone(shell: Shell) -> Iterator[Callable[[str], None]]:
-    """Names of queues that go with the test: their numbers are wanted by others."""
+    """Names of queues that are deleted after the test, because others use their numbers."""
     names: list[str] = []
     yield names.append
     for name in names:
         shell.run("queue", "delete", name, "--yes")
 
 
-def test_options_say_where_a_queue_leads(shell: Shell, new_queue: Callable[..., str]) -> None:
+def test_options_set_the_target(shell: Shell, new_queue: Callable[..., str]) -> None:
     peers = ("--remote-peers", "shop", "--remote-peers", "warehouse")
     name = new_queue(*REMOTE, *peers, "--no-remote-reliable", "--remote-max-message-bytes", "5")
     told = shell.run("queue", "show", name, "--json").object["spec"]
@@ -37,7 +37,7 @@ def test_options_say_where_a_queue_leads(shell: Shell, new_queue: Callable[..., 
     shell.run("put", name, "12345")
 
 
-def test_options_say_numbers(
+def test_options_set_numbers(
     shell: Shell, new_queue: Callable[..., str], gone: Callable[[str], None]
 ) -> None:
     name = new_queue(
@@ -55,13 +55,11 @@ def test_options_say_numbers(
     shell.fails("queue", "show", "second", code=4)
 
 
-def test_show_says_that_those_who_share_a_queue_are_not_shown(
-    shell: Shell, new_queue: Callable[..., str]
-) -> None:
-    """rqp_mca.md 2.3: nobody is kept out, so the store knows of none; one who has it alone is told all the same."""
+def test_show_does_not_list_shared_consumers(shell: Shell, new_queue: Callable[..., str]) -> None:
+    """rqp_mca.md 2.3: the store does not record shared consumers; an exclusive one is shown."""
     binding = ("--bindings-rqp-mca-queue-id", "4711")
     name = new_queue(*binding, "--no-bindings-rqp-mca-exclusive")
-    not_shown = "nobody alone (exclusive: false): who has it assigned over RQP/MCA is not shown"
+    not_shown = "shared (exclusive: false): its RQP/MCA consumers are not shown"
     assert not_shown in shell.run("queue", "show", name).text
     assert shell.stats(name)["reserved_by"] == ""
 
@@ -82,7 +80,7 @@ def test_show_says_that_those_who_share_a_queue_are_not_shown(
         ([*REMOTE, "--remote-key", "7"], "remote: key does not apply to protocol rqp-mca: remove it"),
     ],
 )
-def test_options_that_cannot_be_are_refused(shell: Shell, options: list[str], says: str) -> None:
+def test_invalid_options_are_refused(shell: Shell, options: list[str], says: str) -> None:
     assert says in shell.fails("queue", "create", "bad-remote", *options, code=2)
     shell.fails("queue", "show", "bad-remote", code=4)
 
@@ -94,9 +92,7 @@ def numbered(**queues: int) -> bytes:
     ).encode()
 
 
-def test_numbers_are_looked_at_before_the_first_document_is_declared(
-    shell: Shell, gone: Callable[[str], None]
-) -> None:
+def test_numbers_are_checked_before_any_change(shell: Shell, gone: Callable[[str], None]) -> None:
     shell.run("queue", "apply", "-f", "-", stdin=numbered(n1=101, n2=102))
     gone("n1")
     gone("n2")
@@ -120,8 +116,8 @@ def leading(**queues: str) -> bytes:
     ).encode()
 
 
-def test_two_queues_to_one_number_of_a_peer_are_refused(shell: Shell, gone: Callable[[str], None]) -> None:
-    """docs/rqp.md, Transmission queues; looked at before the first document is declared, too."""
+def test_two_queues_with_one_target_are_refused(shell: Shell, gone: Callable[[str], None]) -> None:
+    """docs/rqp.md, Transmission queues; also checked before any change."""
     shell.run("queue", "apply", "-f", "-", stdin=leading(r1="west", r2="south"))
     gone("r1")
     gone("r2")

@@ -1,4 +1,4 @@
-"""Inboxes and outboxes of rings, as `queue create`, `apply` and `show` say them (ring.md 5.5, docs/store.md)."""
+"""Inboxes and outboxes of rings in `queue create`, `apply` and `show` (ring.md 5.5, docs/store.md)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.cli.shell import Shell
 
 @pytest.fixture
 def gone(shell: Shell) -> Iterator[Callable[[str], None]]:
-    """Names of queues that go with the test: their groups are wanted by others."""
+    """Names of queues that are deleted after the test, because others use their groups."""
     names: list[str] = []
     yield names.append
     for name in names:
         shell.run("queue", "delete", name, "--yes")
 
 
-def test_options_say_inbox_and_outbox(
+def test_options_set_inbox_and_outbox(
     shell: Shell, new_queue: Callable[..., str], gone: Callable[[str], None]
 ) -> None:
     name = new_queue("--bindings-ring-inbox", "7", "--bindings-ring-outbox", "8")
@@ -30,16 +30,14 @@ def test_options_say_inbox_and_outbox(
     shell.fails("queue", "show", "second", code=4)
 
 
-def test_options_that_cannot_be_are_refused(shell: Shell) -> None:
+def test_invalid_options_are_refused(shell: Shell) -> None:
     both = ("--bindings-ring-inbox", "7", "--bindings-ring-outbox", "7")
     error = shell.fails("queue", "create", "bad-ring", *both, code=2)
     assert "bindings.ring: inbox and outbox are both of group 7" in error
     shell.fails("queue", "show", "bad-ring", code=4)
 
 
-def test_groups_are_looked_at_before_the_first_document_is_declared(
-    shell: Shell, gone: Callable[[str], None]
-) -> None:
+def test_groups_are_checked_before_any_change(shell: Shell, gone: Callable[[str], None]) -> None:
     document = "metadata: {name: %s}\nspec: {bindings: {ring: {outbox: %d}}}\n"
     shell.run("queue", "apply", "-f", "-", stdin=(document % ("o1", 21)).encode())
     gone("o1")

@@ -21,7 +21,7 @@ metadata: {name: %(prefix)s-b}
 """
 
 
-def test_a_queue_gets_what_the_options_say(shell: Shell) -> None:
+def test_options_set_the_spec(shell: Shell) -> None:
     options = ["--max-length", "7", "--message-ttl", "90s", "--overflow", "dead_letter_oldest", "--paused"]
     options += ["--dead-letter-retention", "2d", "--delivery", "at-most-once"]
     shell.run("queue", "create", "fine", *options)
@@ -38,7 +38,7 @@ def test_a_queue_gets_what_the_options_say(shell: Shell) -> None:
     assert (told["owner"], told["domain"], told["ackLevel"]) == ("cli", "main", "fsync")
 
 
-def test_show_prints_a_document_that_apply_takes(shell: Shell, new_queue: Callable[..., str]) -> None:
+def test_show_output_can_be_applied(shell: Shell, new_queue: Callable[..., str]) -> None:
     name = new_queue("--max-bytes", "1000")
     shown = shell.run("queue", "show", name).text
     document, _, counters = shown.partition("\n\n")
@@ -50,7 +50,7 @@ def test_show_prints_a_document_that_apply_takes(shell: Shell, new_queue: Callab
         "kind": "Queue",
         "name": name,
         "dry_run": False,
-    }  # now it belongs to the file
+    }  # now the file owns it
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_show_prints_a_document_that_apply_takes(shell: Shell, new_queue: Callab
         (["a\nb"], 2, "bad_name: a queue's name has no control characters"),
     ],
 )
-def test_what_cannot_be_is_refused(shell: Shell, options: list[str], code: int, says: str) -> None:
+def test_invalid_queues_are_refused(shell: Shell, options: list[str], code: int, says: str) -> None:
     assert says in shell.fails("queue", "create", *options, code=code)
     shell.fails("queue", "show", "x", code=4)
 
 
-def test_list_shows_what_matches(shell: Shell) -> None:
+def test_list_shows_matching_queues(shell: Shell) -> None:
     for name in ("list-a", "list-b", "other"):
         shell.run("queue", "create", name)
     shell.run("put", "list-a", "x")
@@ -84,9 +84,7 @@ def test_list_shows_what_matches(shell: Shell) -> None:
     assert table[2].split()[:2] == ["list-a", "1"]
 
 
-def test_an_empty_queue_may_go_and_a_full_one_must_be_meant(
-    shell: Shell, new_queue: Callable[..., str]
-) -> None:
+def test_delete_of_a_non_empty_queue_needs_confirmation(shell: Shell, new_queue: Callable[..., str]) -> None:
     empty, full = new_queue(), new_queue()
     shell.run("put", full, "precious")
     shell.run("queue", "delete", empty)
@@ -99,13 +97,13 @@ def test_an_empty_queue_may_go_and_a_full_one_must_be_meant(
 
 
 @pytest.mark.parametrize(("typed", "code"), [("the name", 0), ("no", 1)])
-def test_at_a_terminal_the_name_is_typed_in(
+def test_terminal_confirmation_needs_the_name(
     shell: Shell, new_queue: Callable[..., str], typed: str, code: int
 ) -> None:
     name = new_queue()
     shell.run("put", name, "x")
     with shell.terminal("queue", "delete", name) as terminal:
-        eventually(lambda: terminal.sees("type the queue's name:"))
+        eventually(lambda: terminal.sees("Type the queue's name to delete them too:"))
         terminal.type((name if code == 0 else typed) + "\n")
         assert terminal.end() == code
 
@@ -117,7 +115,7 @@ def changes(shell: Shell, *options: str) -> list[str]:
     return [one["change"] for one in shell.run("queue", "apply", "--json", *options).objects]
 
 
-def test_documents_are_applied_and_applied_again(shell: Shell) -> None:
+def test_apply_is_idempotent(shell: Shell) -> None:
     shell.write("queues.yaml", TWO % {"prefix": "apply"})
     assert changes(shell, "--dry-run") == ["created", "created"]
     shell.fails("queue", "show", "apply-a", code=4)
@@ -138,7 +136,7 @@ def test_documents_are_applied_and_applied_again(shell: Shell) -> None:
             "document 2 (z): spec.maxLenght: unknown; allowed: domain,",
         ),
         ("metadata: {name: z}\nspec: {paused: 1, paused: 0}", "the key 'paused' is there twice"),
-        ("metadata: {name: good}", "document 2 (good): the queue 'good' is declared already in"),
+        ("metadata: {name: good}", "document 2 (good): the queue 'good' is already declared in"),
         ("kind: Topic\nmetadata: {name: z}", "document 2 (z): kind: must be 'Queue' or 'Peer', not 'Topic'"),
         ("kind: [Peer]", "document 2: kind: must be 'Queue' or 'Peer', not ['Peer']"),
         ("spec: {}", "document 2: metadata: missing"),
@@ -147,13 +145,13 @@ def test_documents_are_applied_and_applied_again(shell: Shell) -> None:
         ("kind: List", "document 2: kind: must be 'Queue' or 'Peer', not 'List'"),
     ],
 )
-def test_one_bad_document_stops_all(shell: Shell, document: str, says: str) -> None:
+def test_one_invalid_document_prevents_all_changes(shell: Shell, document: str, says: str) -> None:
     path = shell.write("bad.yaml", f"metadata: {{name: good}}\n---\n{document}\n")
     assert says in shell.fails("queue", "apply", "-f", str(path), code=2)
     shell.fails("queue", "show", "good", code=4)
 
 
-def test_every_fault_has_a_line(shell: Shell) -> None:
+def test_each_fault_has_a_line(shell: Shell) -> None:
     path = shell.write(
         "bad.yaml", "metadata: {name: a}\nspec: {x: 1, maxLength: -1}\n---\nmetadata: {name: ''}\n"
     )
@@ -162,7 +160,7 @@ def test_every_fault_has_a_line(shell: Shell) -> None:
     assert ["document 1" in line for line in lines] == [True, True, False]
 
 
-def test_what_the_store_cannot_keep_stops_all_too(shell: Shell) -> None:
+def test_unsupported_ack_level_prevents_all_changes(shell: Shell) -> None:
     text = "metadata: {name: good}\n---\nmetadata: {name: z}\nspec: {ackLevel: 'replicated:1'}\n"
     error = shell.fails("queue", "apply", "-f", "-", code=1, stdin=text.encode())
     assert error.startswith("document_refused: -: document 2 (z): spec.ackLevel: ")
@@ -175,32 +173,34 @@ def test_a_queue_cannot_move_to_another_domain(shell: Shell, queue: str) -> None
     assert "spec.domain: the queue is in 'main' and cannot move" in error
 
 
-def test_a_file_must_be_there(shell: Shell) -> None:
+def test_missing_file(shell: Shell) -> None:
     assert "No such file" in shell.fails("queue", "apply", "-f", "missing.yaml", code=2)
 
 
 @pytest.mark.parametrize("text", [b"", b"# nothing yet\n", b"---\n---\n"])
-def test_a_file_without_documents_is_a_mistake(shell: Shell, text: bytes) -> None:
-    """As with `kubectl apply`: more likely the wrong file than a wish for nothing."""
+def test_file_without_documents_is_an_error(shell: Shell, text: bytes) -> None:
+    """As with `kubectl apply`: probably the wrong file."""
     for options in ([], ["--dry-run"]):
         error = shell.fails("queue", "apply", "-f", "-", *options, code=2, stdin=text)
-        assert error == "no_documents: -: there is no Queue or Peer document in it: nothing was applied"
+        assert error == "no_documents: -: it has no Queue or Peer document; nothing was applied"
 
 
-def test_a_queue_that_nobody_sees_to_any_more_is_released(shell: Shell, queue: str) -> None:
+def test_release_of_an_orphaned_queue(shell: Shell, queue: str) -> None:
     """An operator gives it to the next Queue of its name."""
     owner = "kubernetes shop/orders"
     shell.with_store(
         lambda store: store.catalogue.declare(queue, QueueSpec(max_length=7), owner, replace=True)
     )
-    assert shell.run("queue", "release", queue).text == f"released {queue}, which was of {owner}\n"
+    assert shell.run("queue", "release", queue).text == f"released {queue}, which belonged to {owner}\n"
     told = shell.run("queue", "show", queue, "--json").object
     assert (told["owner"], told["spec"]) == (f"released {owner}", {"maxLength": 7, "ackLevel": "fsync"})
     error = shell.fails("queue", "release", queue, code=1)
-    assert error.startswith(f"not_owned: queue {queue!r} is of 'released {owner}' and of no resource")
+    assert error.startswith(
+        f"not_owned: queue {queue!r} belongs to 'released {owner}' and to no Kubernetes resource"
+    )
 
 
-def test_what_a_file_declared_is_not_released(shell: Shell, queue: str) -> None:
+def test_release_of_a_file_queue_is_refused(shell: Shell, queue: str) -> None:
     error = shell.fails("queue", "release", queue, code=1)
-    assert error.startswith(f"not_owned: queue {queue!r} is of 'test' and of no resource")
+    assert error.startswith(f"not_owned: queue {queue!r} belongs to 'test' and to no Kubernetes resource")
     assert shell.run("queue", "show", queue, "--json").object["owner"] == "test"

@@ -1,4 +1,4 @@
-"""penstock report (docs/cli.md): what the analytics job found last."""
+"""penstock report (docs/cli.md): the latest report of the analytics job."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ def clear(shell: Shell) -> Iterator[Shell]:
     shell.with_store(remove)
 
 
-def test_there_is_none_yet(clear: Shell) -> None:
+def test_no_report_yet(clear: Shell) -> None:
     assert clear.fails("report", code=4) == "not_found: no report yet: run the analytics job"
     told = json.loads(clear.run("report", "--json", code=4).err)
     assert (told["error"], told["exit"]) == ("not_found", 4)
 
 
-def test_programs_get_all_of_it(clear: Shell) -> None:
+def test_report_as_json(clear: Shell) -> None:
     give(clear, report())
     assert clear.run("report", "--json").object == json.loads(json.dumps(document()))
 
 
-def test_people_get_figures_and_tables(clear: Shell) -> None:
+def test_report_as_text(clear: Shell) -> None:
     give(clear, report())
     lines = clear.run("report").text.splitlines()
     assert lines[0].startswith(
-        "2025-11-23 17:00 until now, 2025-11-24 16:00:00 UTC (24 hours, 2 with records, the last still running); "
+        "2025-11-23 17:00 until now, 2025-11-24 16:00:00 UTC (24 hours, 2 with records, the last one incomplete); "
         "run 2025-11-24T16, "
     )
     said = [" ".join(line.split()) for line in lines]
     for wanted in (
-        "not all is known: samples lost 15, streams vanished or gone back 2, quarantined 5, too late for the tables 4",
-        "put in 1,200, 337.6 KiB",
+        "incomplete: samples lost 15, streams deleted or rewound 2, quarantined 5, too late for the tables 4",
+        "published 1,200, 337.6 KiB",
         "refused 6: queue_full 6",
-        "error budget used 497.5 % of what the objective leaves, 99.9 %",
+        "error budget used 497.5 %, with an objective of 99.9 %",
         "dead letters 12: attempts 9, expired 3",
-        "died, as queues count 14",
-        "time to death half 3 ms, 90 % 20 ms, 99 % 600 ms",
-        "redriven 8, died again 2, helped 75 %",
+        "dead letters, as queues count 14",
+        "time until dead p50 3 ms, p90 20 ms, p99 600 ms",
+        "redriven 8, dead again 2, success 75 %",
         "read by the run 13 dead letters, 720 samples; quarantined 2, samples lost 5",
         "orders main attempts timeout after 0 ms 9 2025-11-24 15:59:00 1763990000000-0",
         "orders main 12 6 994 900 40 ms 7.5 s",
@@ -77,25 +77,25 @@ def test_people_get_figures_and_tables(clear: Shell) -> None:
         assert wanted in said, (wanted, said)
 
 
-def test_hours_that_are_over_have_an_end(clear: Shell) -> None:
+def test_complete_period_has_an_end(clear: Shell) -> None:
     period = {**document()["period"], "is_running": False}
     give(clear, report(period=period))
     said = clear.run("report").text.splitlines()[0]
     assert said.startswith("2025-11-23 17:00 to 2025-11-24 17:00 UTC (24 hours, 2 with records); run ")
 
 
-def test_a_report_of_an_older_job_has_no_hour_that_runs(clear: Shell) -> None:
+def test_report_of_an_older_job(clear: Shell) -> None:
     period = {name: value for name, value in document()["period"].items() if name != "is_running"}
     give(clear, report(period=period))
     assert clear.run("report", "--json").object["period"]["is_running"] is False
 
 
-def test_a_report_of_nothing_says_so(clear: Shell) -> None:
+def test_report_without_records(clear: Shell) -> None:
     give(clear, report(period={"first": "", "last": "", "hours": 24, "known": 0}, queues=[], edges=[]))
-    assert "there is nothing yet" in clear.run("report").text.splitlines()[0]
+    assert "no records yet" in clear.run("report").text.splitlines()[0]
 
 
-def test_what_strangers_wrote_is_no_order_to_a_terminal(clear: Shell) -> None:
+def test_report_is_escaped_on_a_terminal(clear: Shell) -> None:
     (first, *_) = document()["failures"]
     give(clear, report(failures=[{**first, "queue": "\x1b[31mred\u202e", "pattern": "a\nb"}]))
     text = clear.run("report").text
@@ -103,7 +103,7 @@ def test_what_strangers_wrote_is_no_order_to_a_terminal(clear: Shell) -> None:
     assert "a\\x0ab" in text
 
 
-def test_another_version_is_refused(clear: Shell) -> None:
+def test_report_of_unknown_version_is_refused(clear: Shell) -> None:
     write(clear, "1 " + json.dumps({**document(), "version": 2}))
     for how in ((), ("--json",)):
         said = clear.run("report", *how, code=1).err
@@ -111,6 +111,6 @@ def test_another_version_is_refused(clear: Shell) -> None:
         assert "of version 2, and this program knows 1" in said
 
 
-def test_what_is_no_report_is_a_fault_of_the_store(clear: Shell) -> None:
+def test_invalid_report_is_a_store_fault(clear: Shell) -> None:
     write(clear, "nonsense")
     assert clear.fails("report", code=1).startswith("store_fault: the report in the store cannot be read")

@@ -1,4 +1,4 @@
-"""`penstock store rights` prints what ACL SETUSER takes."""
+"""`penstock store rights` prints arguments that ACL SETUSER accepts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def printed(shell: Shell, *words: str) -> str:
     return shell.run("store", "rights", *words).text.strip()
 
 
-def test_the_printed_line_makes_a_user_that_may_work(alone: Shell, server: Server) -> None:
+def test_printed_acl_suffices_for_edges(alone: Shell, server: Server) -> None:
     line = printed(alone, "--user", "mover")
     assert server.call(*line.split(), ">secret") == b"OK"
     with server.client() as client:
@@ -25,7 +25,7 @@ def test_the_printed_line_makes_a_user_that_may_work(alone: Shell, server: Serve
         assert client.call("EXISTS", "ps:{main}:epoch") == 0
 
 
-PASSWORD = "sec/ret@1"  # what has to be quoted in a URL
+PASSWORD = "sec/ret@1"  # must be quoted in a URL
 CATALOGUE = "ps:{registry}:epoch"
 
 
@@ -55,14 +55,14 @@ def users(shell: Shell, store: str, code: int) -> dict[str, Any]:
 
 
 def well(sentinel: SentinelServer, old: Server) -> bool:
-    """Whether it knows another primary, and sees it well."""
+    """Whether it knows another primary that is reachable."""
     flat = sentinel.call("SENTINEL", "MASTER", SERVICE)
     state = dict(zip(flat[::2], flat[1::2], strict=True))
     return int(state[b"port"]) != old.port and state[b"flags"] == b"master"
 
 
 def fail_over(topology: Replicated | Cluster, old: Server) -> None:
-    """Kills the primary of the catalogue; returns once another server has taken over."""
+    """Kill the primary of the catalogue; return after another server has taken over."""
     old.kill9()
     if isinstance(topology, Replicated):
         eventually(lambda: all(well(sentinel, old) for sentinel in topology.sentinels))
@@ -74,7 +74,7 @@ def fail_over(topology: Replicated | Cluster, old: Server) -> None:
 def test_user_is_set_on_every_server_and_survives_failovers(
     alone: Shell, topology: Replicated | Cluster
 ) -> None:
-    """Redis replicates no users: one that only a primary has is refused after the first failover."""
+    """Redis does not replicate users: one that only a primary has is refused after the first failover."""
     admin = topology.url
     edge = admin.replace("://", "://edge:sec%2Fret%401@")
     servers = [*topology.nodes, *(topology.replicas if isinstance(topology, Cluster) else ())]
@@ -89,7 +89,7 @@ def test_user_is_set_on_every_server_and_survives_failovers(
 
     apply = ("store", "rights", "--apply", "--password-file", "-")
     applied = alone.run(*apply, stdin=f"{PASSWORD}\n".encode(), REDIS_URL=admin).text
-    assert applied.count("user edge is set, kept") == len(servers)
+    assert applied.count("user edge is set, stored") == len(servers)
     assert applied.count("in its ACL file") == 2
     assert users(alone, admin, 0)["found"] == f"default, edge: the same on {len(servers)} servers"
     assert "may log in on each" in users(alone, edge, 0)["found"]
@@ -100,13 +100,13 @@ def test_user_is_set_on_every_server_and_survives_failovers(
     fail_over(topology, old)
     alone.run("put", "orders", "two")
     told = alone.run(*apply, stdin=PASSWORD.encode(), code=1, REDIS_URL=admin)
-    assert f"127.0.0.1:{old.port}: the user edge could not be set there" in told.err
+    assert f"127.0.0.1:{old.port}: user edge could not be set there" in told.err
     old.restart()
     assert b"user edge on" in b"".join(old.call("ACL", "LIST"))
     assert alone.run("get", "orders", "--all").text.split() == ["one", "two"]
 
 
-def test_password_and_apply_are_given_together(alone: Shell) -> None:
-    assert "are given together" in alone.fails("store", "rights", "--apply", code=2)
+def test_apply_and_password_file_require_each_other(alone: Shell) -> None:
+    assert "require each other" in alone.fails("store", "rights", "--apply", code=2)
     alone.write("empty", "\n")
     assert "is empty" in alone.fails("store", "rights", "--apply", "--password-file", "empty", code=2)

@@ -1,4 +1,4 @@
-"""penstock ring status (docs/cli.md): what stands on the board, and what follows from it."""
+"""penstock ring status (docs/cli.md): what nodes published, and conclusions from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def link(name: str | None, since_s: float = 5.0) -> dict[str, Any]:
 
 
 def document(name: str, **told: Any) -> dict[str, Any]:
-    """As a node writes it (tests/ring/links/test_board.py sees to that)."""
+    """Return a document as a node writes it (tested in tests/ring/links/test_board.py)."""
     nothing: dict[str, Any] = {"predecessor": None, "successor": None, "last_break": None, "away": None}
     return {"name": name, "leader": "c:1", "is_leader": name == "c:1", "member_count": 2, **nothing, **told}
 
@@ -64,7 +64,7 @@ def write(shell: Shell, group: int, *documents: dict[str, Any], silent_ms: int =
     shell.with_store(put)
 
 
-def test_a_ring_is_told_in_its_order(board: Shell) -> None:
+def test_ring_is_shown_in_order(board: Shell) -> None:
     write(board, 7001, *reversed(RING))
     told = board.run("ring", "status", "--group", "7001", "--json").object
     assert (told["group"], told["is_ring"], told["leaders"]) == (7001, True, ["c:1"])
@@ -82,8 +82,8 @@ def test_a_ring_is_told_in_its_order(board: Shell) -> None:
     assert "outbound, 2h ago: no answer in time" in third
 
 
-def test_a_node_that_does_not_write_any_more_is_silent(board: Shell) -> None:
-    """Its neighbours' links are theirs to tell."""
+def test_node_without_writes_is_silent(board: Shell) -> None:
+    """Its links are still shown by its neighbours."""
     write(board, 7001, *RING[:2])
     write(board, 7001, RING[2], silent_ms=60_000)
     told = board.run("ring", "status", "--group", "7001", "--json").object
@@ -93,12 +93,12 @@ def test_a_node_that_does_not_write_any_more_is_silent(board: Shell) -> None:
     assert told["chains"] == [{"nodes": ["a:1", "b:1", "c:1"], "is_closed": False}]
     lines = board.run("ring", "status", "--group", "7001").text.splitlines()
     assert lines[0] == (
-        "group 7001: 3 nodes with this store, part of a ring that is not all seen from here, without a leader"
+        "group 7001: 3 nodes with this store, part of a ring, the rest is not visible from this store, without a leader"
     )
     assert lines[-1].rstrip().endswith("silent for 1m")
 
 
-def test_each_group_is_told(board: Shell) -> None:
+def test_each_group_is_shown(board: Shell) -> None:
     write(board, 7001, *RING)
     write(board, 7002, document("alone:1", leader="alone:1"))
     told = [one for one in board.run("ring", "status", "--json").objects if one["group"] in GROUPS]
@@ -106,7 +106,7 @@ def test_each_group_is_told(board: Shell) -> None:
     assert told[1]["chains"] == [{"nodes": ["alone:1"], "is_closed": False}]
 
 
-def test_nodes_with_another_store_are_told_of_by_their_neighbours(board: Shell) -> None:
+def test_nodes_of_other_stores_are_shown_by_neighbours(board: Shell) -> None:
     write(board, 7001, document("a:1", predecessor=link("z:1"), successor=link("b:1")))
     told = board.run("ring", "status", "--group", "7001", "--json").object
     assert told["chains"] == [{"nodes": ["z:1", "a:1", "b:1"], "is_closed": False}]
@@ -120,27 +120,27 @@ def test_nodes_with_another_store_are_told_of_by_their_neighbours(board: Shell) 
 
 
 def status(shell: Shell) -> tuple[dict[str, Any], str]:
-    """What it says of group 7001, and the first line for people."""
+    """Return the JSON for group 7001, and the first line of the text."""
     told = shell.run("ring", "status", "--group", "7001", "--json").object
     return told, shell.run("ring", "status", "--group", "7001").text.splitlines()[0]
 
 
-def test_a_whole_ring_of_which_one_node_is_here(board: Shell) -> None:
-    """Five systems, each with its store: nothing is known to be open"""
+def test_complete_ring_with_one_local_node(board: Shell) -> None:
+    """Five systems, each with its own store: no gap is known."""
     write(board, 7001, document("a:1", predecessor=link("e:1"), successor=link("b:1")))
     told, first = status(board)
     assert told["is_ring"] is None
     assert told["chains"] == [{"nodes": ["e:1", "a:1", "b:1"], "is_closed": False}]
     assert first == (
-        "group 7001: 1 node with this store, part of a ring that is not all seen from here, led by c:1"
+        "group 7001: 1 node with this store, part of a ring, the rest is not visible from this store, led by c:1"
     )
 
 
 @pytest.mark.parametrize(
     "links", [{}, {"predecessor": link("b:1")}, {"successor": link("b:1")}], ids=["none", "behind", "before"]
 )
-def test_a_ring_that_is_open_here(board: Shell, links: dict[str, Any]) -> None:
-    """And so has no leader (ring.md 4.4), whoever was it (4.1)"""
+def test_open_ring(board: Shell, links: dict[str, Any]) -> None:
+    """It has no leader (ring.md 4.4), whichever it had before (4.1)."""
     write(board, 7001, document("a:1", leader="z:1", is_led=False, **links))
     told, first = status(board)
     assert told["is_ring"] is False
@@ -149,8 +149,8 @@ def test_a_ring_that_is_open_here(board: Shell, links: dict[str, Any]) -> None:
     assert "none, was z:1" in board.run("ring", "status", "--group", "7001").text
 
 
-def test_who_is_far_from_the_gap_may_still_believe_in_a_leader(board: Shell) -> None:
-    """4.4: he has gone, or has heard of the gap; in another ring of the same store they know better"""
+def test_distant_node_may_still_know_a_leader(board: Shell) -> None:
+    """4.4: the leader is gone, or knows of the gap; nodes of another ring in the same store know better."""
     first = document("a:1", leader="z:1", is_led=False, successor=link("b:1"))
     write(board, 7001, first, document("b:1", leader="z:1", predecessor=link("a:1"), successor=link("x:1")))
     told, _ = status(board)
@@ -158,10 +158,10 @@ def test_who_is_far_from_the_gap_may_still_believe_in_a_leader(board: Shell) -> 
     write(board, 7001, document("e:1", leader="y:1", predecessor=link("y:1"), successor=link("y:1")))
     told, line = status(board)
     assert (told["is_ring"], told["leaders"]) == (False, ["y:1"])
-    assert line == "group 7001: 3 nodes with this store, not one ring, led by y:1"
+    assert line == "group 7001: 3 nodes with this store, several rings, led by y:1"
 
 
-def test_a_leader_who_is_not_heard_any_more(board: Shell) -> None:
+def test_leader_not_heard_any_more(board: Shell) -> None:
     """4.6"""
     links = {"predecessor": link("y:1"), "successor": link("x:1")}
     write(board, 7001, document("a:1", leader="z:1", is_led=False, **links))
@@ -169,7 +169,7 @@ def test_a_leader_who_is_not_heard_any_more(board: Shell) -> None:
     assert (told["is_ring"], told["leaders"]) == (None, [])
 
 
-def test_a_node_that_takes_no_part_opens_no_ring(board: Shell) -> None:
+def test_absent_node_does_not_open_the_ring(board: Shell) -> None:
     """4.7"""
     away = document("d:1", leader="c:1", is_led=False, away="the store refuses")
     write(board, 7001, away)
@@ -178,31 +178,31 @@ def test_a_node_that_takes_no_part_opens_no_ring(board: Shell) -> None:
     told, _ = status(board)
     assert (told["is_ring"], told["leaders"]) == (None, ["c:1"])
     assert board.run("ring", "status", "--group", "7001").text.endswith(
-        "d:1 takes no part: the store refuses\n"
+        "d:1 is not taking part: the store refuses\n"
     )
     write(board, 7001, *RING)
     told, first = status(board)
     assert (told["is_ring"], told["leaders"]) == (False, ["c:1"])
-    assert first == "group 7001: 4 nodes with this store, not one ring, led by c:1"
+    assert first == "group 7001: 4 nodes with this store, several rings, led by c:1"
 
 
-def test_where_all_are_silent(board: Shell) -> None:
+def test_all_nodes_silent(board: Shell) -> None:
     write(board, 7001, *RING, silent_ms=60_000)
     told, first = status(board)
     assert (told["is_ring"], told["leaders"]) == (None, [])
     assert first == "group 7001: 3 nodes with this store, all silent, without a leader"
 
 
-def test_names_of_strangers_do_no_harm(board: Shell) -> None:
+def test_foreign_names_are_escaped(board: Shell) -> None:
     write(board, 7001, document("a:1", leader="\udcff\x1b[2J", successor=link("b\x1b:1")))
     text = board.run("ring", "status", "--group", "7001").text
     assert "\x1b" not in text
     assert r"b\x1b:1" in text
 
 
-def test_where_nobody_is(board: Shell) -> None:
+def test_no_nodes(board: Shell) -> None:
     told = board.fails("ring", "status", "--group", "7001", code=4)
-    assert told.startswith("not_found: no node of group 7001 has told this store of itself")
+    assert told.startswith("not_found: no node of group 7001 uses this store")
     board.fails("ring", "status", "--group", "0", code=2)
     write(board, 7001, RING[0], silent_ms=KEEP_MS // 2)
     assert board.run("ring", "status", "--group", "7001", "--json").object["nodes"][0]["is_silent"]
@@ -221,5 +221,5 @@ def test_where_nobody_is(board: Shell) -> None:
     ],
 )
 def test_chains(following: dict[str, str | None], found: list[Chain]) -> None:
-    """Who cannot be: two predecessors of one node, as one of them has not noticed yet."""
+    """Impossible: two predecessors of one node, because one of them has not noticed yet."""
     assert list(chains(following)) == found

@@ -1,4 +1,4 @@
-"""penstock rqp send: which queue it takes, what it puts in, and how waiting ends where nobody confirms."""
+"""penstock rqp send: the queue and the message, and how waiting ends without a confirmation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _numbers = itertools.count(1_000)
 
 @pytest.fixture
 def number() -> int:
-    """Of a queue elsewhere that no other test sends to."""
+    """A number of a remote queue that no other test uses."""
     return next(_numbers)
 
 
 @pytest.fixture
 def stays(shell: Shell, number: int) -> str:
-    """A transmission queue; no edge carries its messages away."""
+    """A transmission queue whose messages no edge sends."""
     return declare(shell, f"to{number}", "rqp-cast", key=number)
 
 
@@ -35,23 +35,23 @@ def declare(shell: Shell, name: str, protocol: str, **remote: Any) -> str:
 
 
 def waiting(shell: Shell, queue: str) -> list[tuple[str, Any]]:
-    """Body and certainty of what stands in it, taken out again and again until nothing is leased elsewhere."""
+    """Return body and reliability of its messages, after all other leases have ended."""
     shell.with_store(lambda store: _paused(store, queue))
     eventually(lambda: shell.stats(queue)["in_flight"] == 0)
     return [(m["body"], m["attributes"].get("certain")) for m in shell.run("peek", queue, "--json").objects]
 
 
 async def _paused(store: Store, name: str) -> None:
-    """Whoever carries its messages gives them back."""
+    """Return all leased messages to the queue."""
     found = await store.catalogue.find(name)
     spec = found.spec.model_copy(update={"paused": True})
     await store.catalogue.declare(name, spec, "test", replace=True)
 
 
-def test_the_attribute_certain_as_text_is_true_or_false(shell: Shell, stays: str) -> None:
+def test_attribute_certain_must_be_true_or_false(shell: Shell, stays: str) -> None:
     shell.run("put", stays, "--attr", "certain=false", "not kept")
     said = shell.fails("put", stays, "--attr", "certain=no", "refused", code=2)
-    assert "the attribute certain is true or false in a queue that leads elsewhere, not 'no'" in said
+    assert "the attribute certain must be true or false in a transmission queue, not 'no'" in said
     queue = shell.with_store(lambda store: store.catalogue.find(stays))
     remote = queue.spec.remote
     assert [remote.is_certain({"certain": told}) for told in ("false", "False", "true", False, "no")] == [
@@ -59,7 +59,7 @@ def test_the_attribute_certain_as_text_is_true_or_false(shell: Shell, stays: str
     ]
 
 
-def test_it_is_stored_with_its_certainty(shell: Shell, stays: str, number: int) -> None:
+def test_message_is_stored_with_its_reliability(shell: Shell, stays: str, number: int) -> None:
     assert shell.run("rqp", "send", "--key", str(number), "as the queue says").text == f"stored in {stays}\n"
     shell.run("rqp", "send", "--key", str(number), "--reliable", "certain")
     told = shell.run("rqp", "send", "--queue", stays, "--unreliable", "--json", "uncertain").object
@@ -78,8 +78,8 @@ def test_the_body_may_come_from_a_file_or_standard_input(shell: Shell, stays: st
     assert sorted(body for body, _ in waiting(shell, stays)) == ["of a file\n", "of stdin\n"]
 
 
-def test_the_best_queue_that_leads_there(shell: Shell, number: int) -> None:
-    """As reliable as the message is to be; reliable if it does not say; one that is not paused before one that is."""
+def test_best_transmission_queue_is_chosen(shell: Shell, number: int) -> None:
+    """Same reliability first (default: reliable), then queues that are not paused."""
     kept = declare(shell, f"kept{number}", "rqp-mca", queueId=number, peers=["a"])
     once = declare(shell, f"once{number}", "rqp-mca", queueId=number, peers=["b"], reliable=False)
     declare(shell, f"paused{number}", "rqp-mca", queueId=number, peers=["c"], paused=True)
@@ -96,15 +96,15 @@ def test_the_best_queue_that_leads_there(shell: Shell, number: int) -> None:
     assert shell.run("rqp", "send", "--key", str(number), "x").text == f"stored in cast{number}\n"
 
 
-def test_several_that_are_as_good_are_not_guessed_at(shell: Shell, number: int) -> None:
+def test_ambiguous_transmission_queue_is_refused(shell: Shell, number: int) -> None:
     for letter in "ab":
         declare(shell, f"{letter}{number}", "rqp-cast", key=number, peers=[letter])
     said = shell.fails("rqp", "send", "--key", str(number), "x", code=2)
-    assert said == f"several_queues: a{number}, b{number} lead there: say which one with --queue"
+    assert said == f"several_queues: a{number}, b{number} lead there: choose one with --queue"
     assert shell.run("rqp", "send", "--queue", f"b{number}", "x").text == f"stored in b{number}\n"
 
 
-def test_what_cannot_be_sent(shell: Shell, queue: str, stays: str, number: int) -> None:
+def test_messages_that_cannot_be_sent(shell: Shell, queue: str, stays: str, number: int) -> None:
     elsewhere = next(_numbers)
     said = shell.fails("rqp", "send", "--key", str(elsewhere), "x", code=4)
     options = f"--remote-protocol rqp-cast --remote-key {elsewhere}`"
@@ -114,9 +114,9 @@ def test_what_cannot_be_sent(shell: Shell, queue: str, stays: str, number: int) 
     shell.run("rqp", "send", "--key", str(elsewhere), "x")
     assert shell.fails("rqp", "send", "--queue-id", str(number), "x", code=4).startswith("not_found")
     assert shell.fails("rqp", "send", "--queue", "nowhere", "x", code=4).startswith("queue_unknown")
-    assert "leads to no other system" in shell.fails("rqp", "send", "--queue", queue, "x", code=2)
+    assert "is no transmission queue" in shell.fails("rqp", "send", "--queue", queue, "x", code=2)
     for options_ in ((), ("--key", "1", "--queue-id", "1"), ("--key", "1", "--queue", "a")):
-        assert "say where to" in shell.fails("rqp", "send", *options_, "x", code=2)
+        assert "name the target" in shell.fails("rqp", "send", *options_, "x", code=2)
     assert "usage" in shell.fails("rqp", "send", "--key", str(1 << 32), "x", code=2)
     large = b"x" * ((1 << 20) + 1)
     for wait in ((), ("--wait",)):

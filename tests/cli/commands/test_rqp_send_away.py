@@ -1,4 +1,4 @@
-"""penstock rqp send --wait: a store that goes away, falls silent or loses all meanwhile (docs/cli.md, rqp send)."""
+"""penstock rqp send --wait with a store that stops, hangs or loses its data (docs/cli.md, rqp send)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from tests.cli.shell import Shell
 from tests.servers import Server
 
 
-def test_an_edge_has_its_time_again_after_the_store_was_away(
-    quiet: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It hears of the store's return no sooner than the command does."""
-    monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
+def test_edge_gets_its_time_again_after_a_store_outage(quiet: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It notices the store's return no earlier than the command."""
+    monkeypatch.setattr(confirmation, "DIAGNOSIS_S", 0.05)
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 2.0)
     look, goes_at = DeliveryTracker.poll, time.monotonic() + 3600
     away_at: list[float] = []
@@ -44,8 +42,8 @@ def test_an_edge_has_its_time_again_after_the_store_was_away(
     assert time.monotonic() - away_at[0] >= 2.0
 
 
-def test_the_store_is_away_and_comes_back(quiet: Shell, server: Server) -> None:
-    """The message is in it: the waiting goes on."""
+def test_wait_continues_after_a_store_outage(quiet: Shell, server: Server) -> None:
+    """The message is in the store."""
     sending = Sending(quiet, as_json=False)
     server.kill9()
     assert sending.process.stderr is not None
@@ -56,8 +54,8 @@ def test_the_store_is_away_and_comes_back(quiet: Shell, server: Server) -> None:
     assert "unconfirmed" in sending.end(1)[1]
 
 
-def test_the_store_stays_away(quiet: Shell, server: Server) -> None:
-    """It is stored, and nobody can say more."""
+def test_store_stays_unavailable(quiet: Shell, server: Server) -> None:
+    """The message is stored, its outcome is unknown."""
     sending = Sending(quiet, "--timeout", "3")
     server.kill9()
     told, said = sending.end(5)
@@ -65,8 +63,8 @@ def test_the_store_stays_away(quiet: Shell, server: Server) -> None:
     assert "stored in away, but " in said
 
 
-def test_the_store_falls_silent(quiet: Shell, server: Server) -> None:
-    """Once the time is over it is not waited for: neither for a last answer, nor to tell it that nobody waits."""
+def test_store_becomes_silent(quiet: Shell, server: Server) -> None:
+    """After the timeout neither a last reply nor the end of the watch is waited for."""
     sending = Sending(quiet, "--timeout", "3")
     server.stop()
     try:
@@ -76,14 +74,14 @@ def test_the_store_falls_silent(quiet: Shell, server: Server) -> None:
     finally:
         server.cont()
     assert told == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
-    assert json.loads(said)["message"] == "stored in away, but the store does not answer"
+    assert json.loads(said)["message"] == "stored in away, but the store is not responding"
     assert took_s < 3 + LAST_S + REPLY_TIMEOUT_S / 2
 
 
-def test_one_trouble_in_two_texts_is_told_once(
+def test_store_outage_is_reported_once(
     quiet: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A store that is silent says so in turns: to whoever asks it, and to those who wait for that one."""
+    """A silent store has two texts: for the request that waits, and for those behind it."""
     look, texts = DeliveryTracker.poll, iter(("it does not answer", "others wait for it already") * 2)
 
     async def fail(watch: DeliveryTracker) -> Any:
@@ -98,7 +96,7 @@ def test_one_trouble_in_two_texts_is_told_once(
     assert "it does not answer" in said
 
 
-def test_the_store_loses_everything(quiet: Shell, server: Server) -> None:
+def test_store_loses_its_data(quiet: Shell, server: Server) -> None:
     sending = Sending(quiet)
     server.call("FLUSHALL")
     quiet.run("store", "init")

@@ -1,4 +1,4 @@
-"""penstock serve: one edge in the foreground, and every way in which it does not come up."""
+"""penstock serve: one edge in the foreground, and every reason for which it cannot start."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 from tests.cli.shell import Shell
 from tests.servers import eventually, free_port
 
-NOWHERE = "redis://127.0.0.1:1"  # nobody asks it before the edge has started
+NOWHERE = "redis://127.0.0.1:1"  # nobody connects before the edge has started
 DOCUMENT = "edges.tmq.listeners.document"
 
 
 @contextmanager
 def taken() -> Iterator[int]:
-    """A port on which somebody else listens."""
+    """A port that another program uses."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -48,14 +48,12 @@ def test_serve_runs_one_edge_on_the_store_of_up(shell: Shell) -> None:
 
 
 def test_serve_needs_an_edge_and_a_store(alone: Shell) -> None:
-    assert "there is: pubsub, ring, rqp, tmq" in alone.fails("serve", "nonsense", code=2)
+    assert "edges are: pubsub, ring, rqp, tmq" in alone.fails("serve", "nonsense", code=2)
     assert alone.fails("serve", "tmq", code=3).startswith("no_store: ")
 
 
 @pytest.mark.parametrize(("setting", "workers"), [("health.port", "1"), (f"{DOCUMENT}.port", "2")])
-def test_a_port_in_use_is_told_with_its_setting_and_who_may_hold_it(
-    alone: Shell, setting: str, workers: str
-) -> None:
+def test_port_in_use_names_setting_and_holder(alone: Shell, setting: str, workers: str) -> None:
     with taken() as port:
         options = ["--store", NOWHERE, "--set", f"{setting}={port}", "--workers", workers]
         error = alone.run("serve", "tmq", *options, code=2).err.splitlines()[-1]
@@ -68,7 +66,7 @@ def test_a_port_in_use_is_told_with_its_setting_and_who_may_hold_it(
     assert told == {"error": "edge_unusable", "message": says, "exit": 2}
 
 
-def test_tls_files_that_are_not_there_are_told_with_their_setting(alone: Shell) -> None:
+def test_missing_tls_files_name_the_setting(alone: Shell) -> None:
     alone.write(
         "penstock.yaml",
         "edges: {tmq: {listeners: {document: {tls: {certificate: server.pem, key: server.key}}}}}",
@@ -80,8 +78,8 @@ def test_tls_files_that_are_not_there_are_told_with_their_setting(alone: Shell) 
     )
 
 
-def test_what_only_the_start_finds_out_has_its_label_too(alone: Shell) -> None:
-    """Two listeners on one port: each of them could have it."""
+def test_conflict_found_at_start_has_a_label(alone: Shell) -> None:
+    """Two listeners on one port, each valid by itself."""
     port = free_port()
     both = [f"--set=edges.tmq.listeners.{name}.port={port}" for name in ("document", "reference")]
     *log, last = alone.run("serve", "tmq", "--store", NOWHERE, "--json", *both, code=2).err.splitlines()
@@ -90,14 +88,14 @@ def test_what_only_the_start_finds_out_has_its_label_too(alone: Shell) -> None:
     assert all("action" in json.loads(line) for line in log)
 
 
-def test_a_health_page_at_an_unknown_name_is_told(alone: Shell) -> None:
+def test_unknown_health_host(alone: Shell) -> None:
     host = ["--set", "health.host=no.such.host.invalid"]
     error = alone.fails("serve", "tmq", "--store", NOWHERE, *host, code=2)
     assert error.startswith("edge_unusable: tmq cannot start: cannot listen on no.such.host.invalid port 0: ")
     assert error.endswith("; change health.port or its host")
 
 
-def test_a_url_that_is_none_is_told_as_by_every_command(alone: Shell) -> None:
+def test_invalid_url_as_with_other_commands(alone: Shell) -> None:
     assert alone.fails("serve", "tmq", "--store", "http://x", code=2).startswith("bad_settings: store.url: ")
 
 
@@ -120,7 +118,7 @@ except Failure as failure:
 """
 
 
-def test_a_fault_of_an_edge_has_its_label_and_the_log_the_traceback(alone: Shell) -> None:
+def test_internal_error_has_a_label_and_a_logged_traceback(alone: Shell) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FAULTY],
         env=alone.environment,
@@ -128,6 +126,6 @@ def test_a_fault_of_an_edge_has_its_label_and_the_log_the_traceback(alone: Shell
         capture_output=True,
         text=True,
     )
-    assert done.stdout == "edge_failed faulty failed: ArithmeticError: a fault of ours; its log says where\n"
+    assert done.stdout == "edge_failed faulty failed: ArithmeticError: a fault of ours; see its log\n"
     (event,) = [one for one in map(json.loads, done.stderr.splitlines()) if one["action"] == "failed"]
     assert "in start" in event["exc_info"]

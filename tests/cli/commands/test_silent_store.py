@@ -1,4 +1,4 @@
-"""A store that stops answering while a command waits: how long, and what the command may then say."""
+"""Commands with a store that stops responding: their time limit and their error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.shell import Shell
 from tests.servers import Server, eventually
 
 
-def test_what_was_sent_and_never_answered_is_unknown(ready: Shell, server: Server) -> None:
+def test_unanswered_put_has_unknown_outcome(ready: Shell, server: Server) -> None:
     """Neither "stored" nor "not stored" would be true: exit code 5."""
     putting = ready.spawn(
         *("put", "orders", "--lines", "--timeout", "1"), stdin=subprocess.PIPE, stdout=-1, stderr=-1
@@ -31,11 +31,11 @@ def test_what_was_sent_and_never_answered_is_unknown(ready: Shell, server: Serve
     assert putting.returncode == 5
     assert out == b""
     assert error.startswith(b"penstock: outcome_unknown: ")
-    assert b"1 message stored, of the next 1 nobody knows; --batch-id helps" in error
+    assert b"1 message stored, the next 1 may or may not be; use --batch-id" in error
     assert ready.run("get", "orders", "--all").text.splitlines() in (["one"], ["one", "two"])
 
 
-def test_what_could_not_be_asked_was_not_done(ready: Shell, server: Server) -> None:
+def test_unsent_request_was_not_carried_out(ready: Shell, server: Server) -> None:
     server.stop()
     try:
         error = ready.fails("put", "orders", "x", "--timeout", "0.5", code=3)
@@ -45,8 +45,8 @@ def test_what_could_not_be_asked_was_not_done(ready: Shell, server: Server) -> N
     assert ready.stats("orders")["ready"] == 0
 
 
-def test_a_timeout_is_waited_for(ready: Shell, server: Server) -> None:
-    """However long it is: longer than the edges would wait for the answer to such a question."""
+def test_timeout_is_waited_for(ready: Shell, server: Server) -> None:
+    """Also a timeout longer than the edges' limit for such a request."""
     server.stop()
     try:
         asking = ready.spawn("put", "orders", "x", "--timeout", "60", stdout=-1, stderr=-1)
@@ -58,14 +58,12 @@ def test_a_timeout_is_waited_for(ready: Shell, server: Server) -> None:
     assert asking.returncode == 0
 
 
-def test_a_timeout_must_be_a_time(ready: Shell) -> None:
+def test_timeout_must_be_a_number(ready: Shell) -> None:
     assert "--timeout" in ready.run("put", "orders", "x", "--timeout", "0", code=2).err
 
 
-def test_an_import_that_is_not_answered_tells_between_what_and_what_it_is(
-    ready: Shell, server: Server
-) -> None:
-    """A --skip of what is certain alone would double the others."""
+def test_unanswered_import_reports_a_range(ready: Shell, server: Server) -> None:
+    """--skip of the certain letters only would duplicate the others."""
     file = b"".join(struct.pack(">I", 4) + b"%04d" % n + struct.pack(">I", 2) for n in range(PAGE + 50))
     importing = ready.spawn(
         *("dead", "import", "orders", "--garbage-msg", "--timeout", "2"),
@@ -83,16 +81,14 @@ def test_an_import_that_is_not_answered_tells_between_what_and_what_it_is(
     assert importing.returncode == 5
     assert error.startswith(b"penstock: outcome_unknown: ")
     told = (
-        "(200 dead letters imported, and of the next 50 nobody knows; go on with --skip 200, and these may come twice, "
-        "or with --skip 250, and they may be missing)\n"
+        "(200 dead letters imported, the next 50 may be; continue with --skip 200, which may duplicate those, "
+        "or with --skip 250, which may lose them)\n"
     )
     assert error.decode().endswith(told)
 
 
 @pytest.mark.parametrize("command", [("queue", "list"), ("peek", "orders"), ("log", "show")])
-def test_who_only_looks_waits_no_longer_either(
-    ready: Shell, server: Server, command: tuple[str, ...]
-) -> None:
+def test_read_only_commands_time_out_too(ready: Shell, server: Server, command: tuple[str, ...]) -> None:
     server.stop()
     began = time.monotonic()
     try:
@@ -100,4 +96,4 @@ def test_who_only_looks_waits_no_longer_either(
     finally:
         server.cont()
     assert error.startswith("store_unavailable: ")
-    assert time.monotonic() - began < 2.5  # the program itself takes its time to start
+    assert time.monotonic() - began < 2.5  # starting the program takes time

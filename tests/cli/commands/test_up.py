@@ -1,4 +1,4 @@
-"""penstock up: everything runs, says where it is, and ends in order with all messages kept."""
+"""penstock up: everything runs, prints its addresses, and stops cleanly with all messages kept."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ spec: {protocol: text, addresses: ["127.0.0.1:9"]}
 IN_ORDER = "ready to exit, bye bye"  # of the store's server
 
 
-def test_it_says_where_everything_is_and_ends_with_its_terminal(alone: Shell) -> None:
-    """Also at a log level at which it has something to write when the terminal has gone."""
+def test_up_prints_addresses_and_ends_with_its_terminal(alone: Shell) -> None:
+    """Also at a log level that logs when the terminal is gone."""
     with alone.terminal("up", "--set", "log.level=INFO") as terminal:
-        eventually(lambda: terminal.sees("ready; Ctrl-C stops everything in order"))
+        eventually(lambda: terminal.sees("ready; press Ctrl-C to stop"))
         assert terminal.sees("data in penstock-data (valkey 9.1")
         assert terminal.sees("ack levels memory, fsync")
         listeners = ("tmq document: ", "tmq reference: ", "pubsub text: ", "pubsub link: ", "rqp mca: ")
@@ -48,25 +48,25 @@ def test_it_says_where_everything_is_and_ends_with_its_terminal(alone: Shell) ->
 
 
 def examples(terminal: Terminal) -> list[str]:
-    """Return the lines to try each listener."""
+    """Return the example command for each listener."""
     lines = [line for line in terminal.screen.decode().splitlines() if line.startswith("    ")]
     return [line.strip() for line in lines if "metrics" not in line]
 
 
 def tried(line: str) -> str:
-    """Return what a shell prints for the line."""
+    """Return the output of the command in a shell."""
     return subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30, check=True).stdout
 
 
-def test_queues_of_the_file_in_this_folder_are_declared_and_their_messages_stay(alone: Shell) -> None:
-    """The first end is in order though a client is connected; the second one is hurried by a second signal."""
+def test_queues_file_is_applied_and_messages_survive(alone: Shell) -> None:
+    """The first end is orderly with a client connected; the second is hurried by a second signal."""
     alone.write("queues.yaml", QUEUES)
     with running(alone, *NO_CONSOLE) as up:
         assert up.told["queues"] == {"orders": "created", "mail": "created"}
         assert up.told["peers"] == {"east": "created"}
         mail = alone.run("queue", "show", "mail", "--json").object
         assert (mail["owner"], mail["spec"]["access"]["peers"]) == ("file", ["10.1.0.0/16"])
-        alone.run("put", "mail", "x")  # access does not bind the administrator
+        alone.run("put", "mail", "x")  # access rules do not apply to the administrator
         processes = descendants(up.process.pid)
         with connected(up, b"orders") as client:
             assert client.enqueue(b"kept")
@@ -86,7 +86,7 @@ def test_queues_of_the_file_in_this_folder_are_declared_and_their_messages_stay(
     assert '"hurried": true' in up.err
 
 
-def test_its_server_port_folder_and_console_may_be_chosen(alone: Shell) -> None:
+def test_server_port_folder_and_console_options(alone: Shell) -> None:
     """A path too long for the store's socket needs the port; an empty file declares nothing."""
     alone.write("queues.yaml", "# none yet\n")
     far = ("--data-dir", str(alone.folder / ("x" * 100)))
@@ -101,6 +101,6 @@ def test_its_server_port_folder_and_console_may_be_chosen(alone: Shell) -> None:
             assert alone.run("queue", "list", "q", "--json", *place).object["stats"]["ready"] == 1
 
 
-def test_settings_of_the_console_that_cannot_be_used(alone: Shell) -> None:
+def test_invalid_console_settings(alone: Shell) -> None:
     line = alone.fails("up", "--set", "console.host=0.0.0.0", code=2)
     assert "say console.tokens or console.proxy" in line

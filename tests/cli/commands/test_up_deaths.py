@@ -1,4 +1,4 @@
-"""penstock up: whatever dies is started again, also before everything is ready; nothing stays behind."""
+"""penstock up: every process is restarted, also before all are ready; none is left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cli.shell import NO_CONSOLE, Shell, Up, descendants, lives, processes
 from tests.servers import eventually
 
 
-def test_what_is_killed_before_everything_is_ready_is_started_again(alone: Shell) -> None:
+def test_process_killed_during_startup_is_restarted(alone: Shell) -> None:
     """The store while queues are declared, and a process and the store again before it serves."""
     names = [f"q{number}" for number in range(500)]
     alone.write("queues.yaml", "".join(f"---\nmetadata: {{name: {name}}}\n" for name in names))
@@ -34,7 +34,7 @@ def test_what_is_killed_before_everything_is_ready_is_started_again(alone: Shell
 
 
 @pytest.mark.parametrize("begun", ["the store", "the edges"])
-def test_it_can_be_stopped_on_its_way_up(alone: Shell, begun: str) -> None:
+def test_up_can_be_stopped_during_startup(alone: Shell, begun: str) -> None:
     up = Up(alone, *NO_CONSOLE)
     try:
         socket = alone.folder / "penstock-data" / "store.sock"
@@ -45,8 +45,8 @@ def test_it_can_be_stopped_on_its_way_up(alone: Shell, begun: str) -> None:
         up.kill()
 
 
-def test_killed_with_9_it_leaves_nothing_behind_and_the_next_one_waits_for_its_server(alone: Shell) -> None:
-    """Its server is stopped, so that it does not notice the death of its parent."""
+def test_up_killed_with_9_leaves_no_process(alone: Shell) -> None:
+    """The next one waits for its server, which is stopped here and does not notice the death of its parent."""
     with running(alone, "--set", "edges.tmq.workers=2", *NO_CONSOLE) as up:
         assert len(up.edge_pids) >= 2 + len(up.told["edges"])
         put(up, b"orders", b"kept")
@@ -59,7 +59,7 @@ def test_killed_with_9_it_leaves_nothing_behind_and_the_next_one_waits_for_its_s
             eventually(lambda: not any(lives(pid) for pid in processes if pid != store))
             eventually(lambda: has_open(again.process.pid, "up.lock"))
             assert lives(store)
-            assert up.tenant["store_pid"] == store  # nothing has taken its place
+            assert up.tenant["store_pid"] == store  # nothing has replaced it
             os.kill(store, signal.SIGCONT)
             assert takes(again.start(), b"orders") == b"kept"
             assert not lives(store)

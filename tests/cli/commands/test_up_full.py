@@ -1,4 +1,4 @@
-"""penstock up on a disk that is full: it says so, on standard error alone, and goes on when there is room."""
+"""penstock up on a full disk: it reports the error on standard error only, and continues after space was freed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAPPED = [] if os.geteuid() == 0 else ["--map-root-user"]
 
 
 @pytest.mark.timeout(180)
-def test_a_full_disk_is_named_and_room_mends_it(alone: Shell) -> None:
+def test_full_disk_is_reported_and_recovered_from(alone: Shell) -> None:
     said, told = alone.folder / "out", alone.folder / "err"
     command = [
         "unshare",
@@ -60,7 +60,7 @@ def test_a_full_disk_is_named_and_room_mends_it(alone: Shell) -> None:
 
 
 def beside(up: Popen[bytes], shell: Shell, *arguments: str, codes: tuple[int, ...] = (1, 3, 5)) -> str:
-    """What another command says that sees the same disk."""
+    """Return the error of another command on the same disk."""
     user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
     entered = ["nsenter", "--target", str(up.pid), "--mount", *user]
     command = [*entered, "sh", "-c", 'cd "$0" && exec "$@"', str(shell.folder), *PROGRAM, *arguments]
@@ -70,7 +70,7 @@ def beside(up: Popen[bytes], shell: Shell, *arguments: str, codes: tuple[int, ..
 
 
 def fill(file: Path, left: int = 0) -> None:
-    """Take as much as the disk has, but for so many octets."""
+    """Fill the disk except for so many bytes."""
     with file.open("ab", buffering=0) as filler, contextlib.suppress(OSError):
         while not left or shutil.disk_usage(file.parent).free > left:
             filler.write(bytes(4096))
@@ -78,13 +78,13 @@ def fill(file: Path, left: int = 0) -> None:
 
 
 def messages(told: Path, action: str) -> str:
-    """Of all lines of the log with this action."""
+    """Return the messages of all log lines with this action."""
     lines = [json.loads(line) for line in told.read_text().splitlines() if line.startswith("{")]
     return "\n".join(line["message"] for line in lines if line.get("action") == action)
 
 
 def answers(path: Path) -> bool:
-    """The store does. A path of more than 107 octets is none for a socket, so it is opened by its folder."""
+    """Whether the store responds. A socket path has at most 107 bytes, so this uses the folder's descriptor."""
     folder = os.open(path.parent, os.O_PATH)
     try:
         with socket.socket(socket.AF_UNIX) as line:

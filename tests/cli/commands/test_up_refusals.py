@@ -1,4 +1,4 @@
-"""penstock up: what keeps it from coming up is one clear line, and no data is lost in silence."""
+"""penstock up: every reason for which it cannot start is one clear line, and no data is lost silently."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.sysv.namespace import own_machine
 
 
 @pytest.mark.parametrize("other", [("--set", "console.port=9162"), ("--store-port", "9162")])
-def test_the_health_port_may_not_be_that_of_something_else(alone: Shell, other: tuple[str, str]) -> None:
+def test_health_port_conflict_is_refused(alone: Shell, other: tuple[str, str]) -> None:
     name = other[1].partition("=")[0] if other[0] == "--set" else other[0]
     assert alone.fails("up", "--set", "health.port=9162", *other, code=2) == (
-        f"bad_settings: health.port: {name} has port 9162, too: give one of them another port"
+        f"bad_settings: health.port: {name} also uses port 9162: change one of them"
     )
 
 
 @pytest.mark.parametrize(
     ("command", "setting"), [("console", "console.port"), ("console", "health.port"), ("sysv", "health.port")]
 )
-def test_a_port_in_use_is_told_by_what_runs_beside_edges(shell: Shell, command: str, setting: str) -> None:
-    """The console of a second `penstock up` is the first to find a port taken, and people read what it says."""
+def test_console_reports_a_port_in_use(shell: Shell, command: str, setting: str) -> None:
+    """The console of a second `penstock up` finds the port taken first."""
     other = ({"console.port", "health.port"} - {setting}).pop()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -54,28 +54,28 @@ def test_a_port_in_use_is_told_by_what_runs_beside_edges(shell: Shell, command: 
         ("metadata: {name: a}\nspec: {ackLevel: 'replicated:2'}", "needs 2 replicas"),
     ],
 )
-def test_bad_queues_stop_it_before_it_serves(alone: Shell, content: str, says: str) -> None:
+def test_invalid_queues_file_prevents_startup(alone: Shell, content: str, says: str) -> None:
     alone.write("queues.yaml", content)
     error = alone.run("up", code=1 if "replicas" in says else 2).err
     assert says in error
     assert not processes_in(alone)
 
 
-def test_a_server_that_cannot_start_is_shown(alone: Shell) -> None:
+def test_failing_store_server_is_reported(alone: Shell) -> None:
     assert "no program 'nosuchserver'" in alone.fails("up", "--store-server", "nosuchserver", code=3)
 
 
-def test_a_port_is_for_a_store_of_its_own(alone: Shell) -> None:
+def test_store_port_requires_an_own_store(alone: Shell) -> None:
     url = "redis://127.0.0.1:1"
     assert "--store-server" in alone.fails("up", "--store-port", "7777", code=2, REDIS_URL=url)
 
 
-# data that is not there
+# missing data
 
 
 @pytest.fixture(scope="module")
 def had_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of a `penstock up` that ended in order."""
+    """The data folder of a `penstock up` that stopped cleanly."""
     shell = Shell(tmp_path_factory.mktemp("had"))
     with running(shell, *NO_CONSOLE) as up:
         put(up, b"orders", b"precious")
@@ -90,7 +90,7 @@ def log(had_data: Path, alone: Shell) -> Path:
     return data / "appendonlydir"
 
 
-def test_a_damaged_log_is_one_clear_line(alone: Shell, log: Path) -> None:
+def test_damaged_append_only_file_is_one_line(alone: Shell, log: Path) -> None:
     (file,) = log.glob("*.incr.aof")
     data = file.read_bytes()
     command = data.index(b"\r\n*", len(data) // 2) + 2
@@ -100,27 +100,27 @@ def test_a_damaged_log_is_one_clear_line(alone: Shell, log: Path) -> None:
     assert "store.log" in error
 
 
-def test_a_log_that_is_gone_is_refused_until_its_loss_is_accepted(alone: Shell, log: Path) -> None:
+def test_missing_append_only_file_needs_accept_loss(alone: Shell, log: Path) -> None:
     shutil.rmtree(log)
     error = alone.fails("up", code=1)
-    assert error.startswith("dataset_lost: penstock-data had the data ")
+    assert error.startswith("dataset_lost: penstock-data had data set ")
     assert "penstock store init --accept-loss --data-dir penstock-data" in error
-    assert not log.exists()  # nothing new stands in the way of a backup
+    assert not log.exists()  # no new data blocks the restore of a backup
     assert "dataset_lost" in alone.fails("store", "init", code=1)
     alone.run("store", "init", "--accept-loss", "--data-dir", "penstock-data")
     with running(alone, *NO_CONSOLE):
         names = [one["name"] for one in alone.run("queue", "list", "--json").objects]
-        assert [name for name in names if not name.startswith("ring/")] == []  # a node's own is there again
+        assert [name for name in names if not name.startswith("ring/")] == []  # a node's own data are back
 
 
-def test_an_emptied_log_is_refused(alone: Shell, log: Path) -> None:
+def test_emptied_append_only_file_is_refused(alone: Shell, log: Path) -> None:
     for file in log.glob("*.aof"):
         file.write_bytes(b"")
     assert alone.fails("up", "--set", "log.level=ERROR", code=1).startswith("dataset_lost")
     assert not processes_in(alone)
 
 
-def test_data_that_vanishes_under_way_ends_it(alone: Shell, log: Path) -> None:
+def test_data_lost_while_running_ends_up(alone: Shell, log: Path) -> None:
     with running(alone, *NO_CONSOLE) as up:
         processes = descendants(up.process.pid)
         shutil.rmtree(log)
@@ -131,8 +131,8 @@ def test_data_that_vanishes_under_way_ends_it(alone: Shell, log: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
-def test_of_those_started_at_the_same_moment_as_many_stay_as_have_listeners(tmp_path: Path) -> None:
-    """Binding decides: of two with the default ports one stays, and one with listeners of its own stays beside it."""
+def test_simultaneous_starts(tmp_path: Path) -> None:
+    """Binding decides: of two with the default ports one stays, besides one with other listeners."""
     alike = [shell_without(tmp_path / name, *ANY_PORT) for name in ("a", "b")]
     own = shell_without(tmp_path / "own", "PENSTOCK_CONSOLE__PORT", "PENSTOCK_HEALTH__PORT")
     with own_machine(), ExitStack() as stack:
@@ -157,7 +157,7 @@ def test_of_those_started_at_the_same_moment_as_many_stay_as_have_listeners(tmp_
 
 
 def shell_without(folder: Path, *variables: str) -> Shell:
-    """Return a shell in a new folder, without these variables of the environment."""
+    """Return a shell in a new folder, without these environment variables."""
     folder.mkdir()
     shell = Shell(folder)
     for name in variables:

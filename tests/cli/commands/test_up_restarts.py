@@ -1,4 +1,4 @@
-"""penstock up: every process that is killed comes back at its places with all messages, as often as it is killed."""
+"""penstock up: every killed process is restarted with the same addresses and all messages, any number of times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cli.shell import Shell, Up, descendants, lives, running
 from tests.kit.authority import Authority
 from tests.servers import Server, eventually
 
-# what configurations of the documentation say beside numbers of ports, in one
+# documented configurations without their ports, combined
 DOCUMENTED = """
 edges:
   tmq: {workers: 2}
@@ -41,7 +41,7 @@ metrics: {queues: true}
 
 @pytest.fixture
 def documented(alone: Shell, server: Server) -> Shell:
-    """A folder with that configuration, for edges on a store that `up` does not run."""
+    """A folder with the documented configuration, for edges on an external store."""
     Authority.create(alone.folder)
     alone.write("penstock.yaml", DOCUMENTED)
     alone.write("machines.rqprc", "127.0.0.1\n")
@@ -52,8 +52,10 @@ def documented(alone: Shell, server: Server) -> Shell:
 
 
 @pytest.mark.parametrize(("configuration", "times"), [("alone", 2), ("documented", 1)])
-def test_every_process_is_killed(configuration: str, times: int, request: pytest.FixtureRequest) -> None:
-    """Where each listens after that is where it listened first, and nothing else listens."""
+def test_every_process_is_restarted_on_its_ports(
+    configuration: str, times: int, request: pytest.FixtureRequest
+) -> None:
+    """Each listens on its first ports again, and no other process listens."""
     shell: Shell = request.getfixturevalue(configuration)
     with running(shell) as up:
         first = listening(up)
@@ -71,7 +73,7 @@ def test_every_process_is_killed(configuration: str, times: int, request: pytest
 
 
 def kill_all(up: Up) -> None:
-    """Kill every process below `up`; returns when others serve in their places."""
+    """Kill every process below `up`; return after all were replaced."""
     killed = descendants(up.process.pid)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
@@ -90,7 +92,7 @@ def serves(url: str) -> bool:
 
 
 def listening(up: Up) -> set[tuple[str, str]]:
-    """Return the addresses, in the kernel's form, on which processes of `up` listen for TCP connections."""
+    """Return the TCP addresses on which processes of `up` listen, as the kernel prints them."""
     inodes = {}
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
@@ -102,7 +104,7 @@ def listening(up: Up) -> set[tuple[str, str]]:
 
 
 def announced(up: Up) -> dict[str, set[tuple[str, int]]]:
-    """Return where each listener has been, TCP and UDP, by the log."""
+    """Return the addresses of each listener, TCP and UDP, from the log."""
     found: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for line in up.err.splitlines():
         event: dict[str, Any] = json.loads(line)

@@ -1,4 +1,4 @@
-"""Documents and settings files that cannot be used, and what Kubernetes prints."""
+"""Invalid documents and settings files, and output of Kubernetes."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ items:
 
 
 @pytest.mark.parametrize("name", [b"plain", b"not UTF-8 \xff\xc3", "注文 📦".encode(), b"line\nfeed"])
-def test_what_queue_show_prints_is_applied(shell: Shell, name: bytes) -> None:
-    """Whichever name a client gave the queue: TMQ's CREATE takes any octets."""
+def test_output_of_queue_show_can_be_applied(shell: Shell, name: bytes) -> None:
+    """For any name that a client has given: TMQ's CREATE takes any bytes."""
 
     async def create(store: Store) -> None:
         await store.catalogue.declare(
@@ -91,12 +91,12 @@ def test_a_new_queue_with_control_characters_is_refused_in_one_line(shell: Shell
         ),
     ],
 )
-def test_only_names_of_queues_have_any_octets(shell: Shell, document: str, problem: str) -> None:
+def test_only_queue_names_may_be_any_bytes(shell: Shell, document: str, problem: str) -> None:
     told = shell.run("queue", "apply", "-f", "-", stdin=document.encode(), code=2).err
     assert problem in told
 
 
-def test_what_kubectl_prints_is_applied(shell: Shell) -> None:
+def test_output_of_kubectl_can_be_applied(shell: Shell) -> None:
     printed = (PRINTED % {"prefix": "printed"}).encode()
     applied = shell.run("queue", "apply", "-f", "-", "--json", stdin=printed).objects
     assert [(one["change"], one["name"]) for one in applied] == [
@@ -117,7 +117,7 @@ def test_a_bad_item_of_a_list_is_named(alone: Shell) -> None:
     assert error.startswith("bad_document: -: document 1, item 1 (x-a): spec.maxLenght: unknown; allowed: ")
 
 
-def test_a_file_that_cannot_be_read_is_a_bad_document(alone: Shell) -> None:
+def test_unreadable_file_is_a_bad_document(alone: Shell) -> None:
     alone.write("bad.yaml", "# first\nname: {{ .Values.name }}")
     store = ("--store", "redis://127.0.0.1:1")
     for arguments in (
@@ -142,7 +142,7 @@ TREES: Any = st.recursive(
 
 @settings(max_examples=50)
 @given(st.dictionaries(KEYS, TREES) | TREES)
-def test_any_document_is_used_or_refused(tree: Any) -> None:
+def test_any_document_is_accepted_or_refused(tree: Any) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "any.yaml")
         path.write_text(yaml.safe_dump(tree))

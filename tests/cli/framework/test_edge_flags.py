@@ -1,4 +1,4 @@
-"""Flags that edges bring along, on `serve`, `up` and `config`: the command line knows none of them."""
+"""Flags that edges define, on `serve`, `up` and `config`; the command line itself defines none of them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.kit.echo_edge import frame
 from tests.kit.harness import exchange
 
 ROOT = Path(__file__).parents[3]
-NOWHERE = "redis://127.0.0.1:1"  # the fifth edge asks no store
+NOWHERE = "redis://127.0.0.1:1"  # the fifth edge does not use the store
 
 
 @pytest.fixture
 def found(
     alone: Shell, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Shell]:
-    """A shell whose commands find the fifth edge, and so do the processes that they start."""
+    """A shell whose commands, and the processes that they start, find the fifth edge."""
     folder = tmp_path_factory.mktemp("fifth")
     fifth.create(folder)
     monkeypatch.setattr(services, "__path__", [*services.__path__, str(folder / "found")])
@@ -42,18 +42,18 @@ def found(
 
 
 @pytest.mark.parametrize("command", ["serve", "up", "config"])
-def test_the_help_tells_them(found: Shell, command: str) -> None:
+def test_help_lists_edge_options(found: Shell, command: str) -> None:
     told = " ".join(found.run(command, "--help").text.split())
     assert "--cousin HOST:PORT fifth: whom to call; repeatable" in told
     assert "--frame-timeout SECONDS fifth: how long a frame may take" in told
 
 
-def test_other_commands_do_not_take_them(found: Shell) -> None:
+def test_other_commands_have_no_edge_options(found: Shell) -> None:
     assert "--cousin" not in found.run("put", "--help").text
     assert "No such option" in found.fails("put", "q", "x", "--cousin", "a:1", code=2)
 
 
-def test_config_shows_what_they_say(found: Shell) -> None:
+def test_config_shows_edge_options(found: Shell) -> None:
     found.write("penstock.yaml", "edges: {fifth: {neighbours: ['file:1'], frame_timeout_s: 1}}")
     environment = {"PENSTOCK_EDGES__FIFTH__NEIGHBOURS": "a:1,b:2"}
     told = found.run("config", "--json", **environment).object
@@ -71,7 +71,7 @@ def test_config_shows_what_they_say(found: Shell) -> None:
 @pytest.mark.parametrize(
     "command", [["config"], ["serve", "fifth", "--store", NOWHERE], ["up", "--store", NOWHERE]]
 )
-def test_what_is_wrong_with_one_names_it(found: Shell, command: list[str]) -> None:
+def test_errors_name_the_edge_option(found: Shell, command: list[str]) -> None:
     error = found.fails(*command, "--frame-timeout", "soon", code=2)
     assert error == (
         "bad_settings: edges.fifth.frame_timeout_s: must be a valid number, unable to parse string as a number,"
@@ -81,7 +81,7 @@ def test_what_is_wrong_with_one_names_it(found: Shell, command: list[str]) -> No
 
 @contextlib.contextmanager
 def cousins() -> Iterator[list[socket.socket]]:
-    """Two that wait to be called."""
+    """Two edges that are not loaded yet."""
     with contextlib.ExitStack() as stack:
         both = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
         for one in both:
@@ -93,7 +93,7 @@ def flags_for(both: list[socket.socket]) -> list[str]:
     return [word for one in both for word in ("--cousin", f"127.0.0.1:{one.getsockname()[1]}")]
 
 
-def test_serve_passes_them_on(found: Shell) -> None:
+def test_serve_applies_edge_options(found: Shell) -> None:
     with cousins() as both, open(found.folder / "log", "wb") as log:
         serving = found.spawn(
             "serve", "fifth", "--store", NOWHERE, "--set", "health.port=0", *flags_for(both), stderr=log
@@ -109,8 +109,8 @@ def test_serve_passes_them_on(found: Shell) -> None:
             serving.wait()
 
 
-def test_up_passes_each_edge_its_own(found: Shell) -> None:
-    """The others would not start with them: `serve` refuses another edge's."""
+def test_up_passes_each_edge_its_own_options(found: Shell) -> None:
+    """`serve` refuses the options of other edges."""
     with cousins() as both, running(found, *flags_for(both), *NO_CONSOLE) as system:
         with contextlib.ExitStack() as stack:
             for one in both:
@@ -121,7 +121,7 @@ def test_up_passes_each_edge_its_own(found: Shell) -> None:
     assert all("action" in json.loads(line) for line in system.err.splitlines())
 
 
-def test_no_flag_means_two_things() -> None:
+def test_edge_options_are_unique() -> None:
     theirs = [flag.name for edge in edges().values() for flag in edge.flags]
     ours = {name for command in (serve, up, config) for option in command.params for name in option.opts}
     assert len(set(theirs)) == len(theirs)

@@ -1,4 +1,4 @@
-"""The data folder: one tenant at a time, and a memory of the data that it had."""
+"""The data folder: one process at a time, and a record of its data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from services.cli.local.folder import Folder, Tenant
 from services.cli.terminal.exits import Exit, Failure
 
 
-def test_a_locked_folder_tells_its_tenant(tmp_path: Path) -> None:
+def test_locked_folder_names_its_holder(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "data")
     assert folder.tenant() is None
     folder.lock()
-    folder.tell(Tenant(os.getpid(), 7, "unix:///a/very/long/path"))
-    folder.tell(Tenant(os.getpid(), 7, "unix:///short"))
+    folder.publish(Tenant(os.getpid(), 7, "unix:///a/very/long/path"))
+    folder.publish(Tenant(os.getpid(), 7, "unix:///short"))
     assert Folder(tmp_path / "data").tenant() == Tenant(os.getpid(), 7, "unix:///short")
     with pytest.raises(Failure, match=f"pid {os.getpid()} already runs"):
         Folder(tmp_path / "data").lock()
@@ -39,7 +39,7 @@ def test_a_child_that_inherits_the_lock_keeps_the_folder_occupied(tmp_path: Path
     assert folder.tenant() is None
 
 
-def test_a_folder_may_be_unusable(tmp_path: Path) -> None:
+def test_unusable_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Failure) as caught:
         Folder(tmp_path / "file").lock()
@@ -59,21 +59,21 @@ def test_data_is_remembered_until_its_loss_is_accepted(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
-def test_a_store_of_another_user_is_not_used() -> None:
-    """A user who may write to the folder above, such as /tmp, can make one there."""
+def test_store_of_another_user_is_refused() -> None:
+    """A user who may write to the parent folder, such as /tmp, can create one there."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         planted = Folder(Path(name))
         planted.lock()
-        planted.tell(Tenant(os.getpid(), 7, "redis://203.0.113.1/"))
+        planted.publish(Tenant(os.getpid(), 7, "redis://203.0.113.1/"))
         (planted.path / "up.lock").chmod(0o644)
         os.chown(planted.path / "up.lock", 65_533, -1)
         os.seteuid(65_534)
         try:
-            with pytest.raises(Failure, match=r"up\.lock belongs to uid 65533: give --data-dir"):
+            with pytest.raises(Failure, match=r"up\.lock belongs to uid 65533: set --data-dir"):
                 Folder(planted.path).tenant()
             os.seteuid(0)
-            assert Folder(planted.path).tenant() is not None  # root uses any
+            assert Folder(planted.path).tenant() is not None  # root may use any
             os.close(planted.lock_fd)
             os.seteuid(65_534)
             assert Folder(planted.path).tenant() is None  # nothing runs there

@@ -1,4 +1,4 @@
-"""The ports of health pages step over those that settings give to something else."""
+"""Ports of health pages skip ports that settings use for something else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHERS = [
 
 
 def ports(first: int) -> list[int]:
-    """Return those of three edges and the console; one edge has a listener on 9162."""
+    """Return the health ports of three edges and the console; one edge has a listener on 9162."""
     told = {"pubsub": {"text": {"port": 9162}}, "rqp": {}, "tmq": {}}
     found = {
         name: edges()[name].settings.model_validate({"listeners": listeners})
@@ -25,7 +25,7 @@ def ports(first: int) -> list[int]:
     return health_ports(HealthSettings(port=first), found, OTHERS)
 
 
-def test_ports_of_listeners_and_of_the_console_are_left_out() -> None:
+def test_health_ports_skip_configured_ports() -> None:
     assert ports(9161) == [9161, 9163, 9165, 9166]
     assert ports(0) == [0, 0, 0, 0]
 
@@ -33,10 +33,10 @@ def test_ports_of_listeners_and_of_the_console_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("first", "says"),
     [
-        (9162, "edges.pubsub.listeners.text.port has port 9162, too: give one of them another port"),
-        (65_534, "only 2 are free up to 65535"),
+        (9162, "edges.pubsub.listeners.text.port also uses port 9162: change one of them"),
+        (65_534, "only 2 are free"),
     ],
 )
-def test_a_first_port_that_cannot_be_is_refused(first: int, says: str) -> None:
+def test_invalid_first_health_port_is_refused(first: int, says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         ports(first)

@@ -1,4 +1,4 @@
-"""docs/reference/cli.md tells every command and every option, as they are."""
+"""docs/reference/cli.md lists every command and every option."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def section(command: str) -> str:
     return re.split(r"^##+ ", text, maxsplit=1, flags=re.M)[0]
 
 
-def test_the_page_is_not_stale() -> None:
+def test_page_is_current() -> None:
     advice = "python -m services.cli.reference.commands_table > docs/reference/cli.md"
     assert DOCUMENT.read_text() == reference.page(), advice
 
 
-def test_every_command_is_on_it() -> None:
+def test_page_has_every_command() -> None:
     told = set(re.findall(r"^## penstock (\w+)$", DOCUMENT.read_text(), re.M))
     assert told == MODULES.keys()
 
 
 @pytest.mark.parametrize("command", ["up", "queue create", "dead redrive", "sysv", "store rights"])
-def test_it_has_the_options_that_help_has(alone: Shell, command: str) -> None:
-    """Those of edges, too."""
+def test_page_has_the_options_of_help(alone: Shell, command: str) -> None:
+    """Including those of edges."""
     there = set(OPTION.findall(alone.run(*command.split(), "--help").text)) - {"--help"}
     assert set(re.findall(r"^\| `(--[a-z-]+)", section(command), re.M)) == there

@@ -1,4 +1,4 @@
-"""docs/settings.md tells every setting, as it is."""
+"""docs/settings.md lists every setting."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ LISTENER = re.compile(r"\.listeners\.\w+")
 
 
 def table() -> dict[str, list[str]]:
-    """path -> default, allowed, meaning"""
+    """Return path -> default, allowed values, meaning."""
     lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {path.strip("`"): rest for path, *rest in cells}
 
 
-def test_the_page_is_not_stale() -> None:
+def test_page_is_current() -> None:
     advice = "python -m services.cli.reference.settings_table > docs/settings.md"
     assert DOCUMENT.read_text() == settings_table.page(), advice
 
 
-def test_every_setting_is_on_it_with_a_meaning(alone: Shell) -> None:
+def test_page_explains_every_setting(alone: Shell) -> None:
     told = table()
     for path in alone.run("config").text.splitlines()[2:]:
         name = LISTENER.sub(".listeners.<listener>", path.split()[0])
@@ -36,7 +36,7 @@ def test_every_setting_is_on_it_with_a_meaning(alone: Shell) -> None:
     assert all(meaning and allowed and default for default, allowed, meaning in told.values())
 
 
-def test_it_says_what_there_is_and_what_may_be() -> None:
+def test_page_shows_defaults_and_ranges() -> None:
     told = table()
     listener = "edges.tmq.listeners.<listener>"
     assert told[f"{listener}.port"][:2] == [
@@ -45,7 +45,7 @@ def test_it_says_what_there_is_and_what_may_be() -> None:
     ]
     assert told[f"{listener}.dialect"][1] == "`document`, `reference`"
     assert told[f"{listener}.tls.min_version"][:2] == ["`'1.2'`", "`'1.2'`, `'1.3'`"]
-    assert told[f"{listener}.tls.key"][0] == "must be said"
+    assert told[f"{listener}.tls.key"][0] == "required"
     assert told["edges.tmq.max_message_bytes"][:2] == [
         "`1048576` (1 MiB)",
         "whole number from 1 to 15 MiB",

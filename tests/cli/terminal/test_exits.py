@@ -1,4 +1,4 @@
-"""Every refusal of the store ends a command with a code that a script can act on."""
+"""Every error of the store has an exit status for scripts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OTHERS = {errors.OutcomeUnknown: Exit.UNKNOWN, errors.QueueUnknown: Exit.NOT_FOU
 
 
 def kinds(kind: type[StoreError]) -> list[type[StoreError]]:
-    """Return it and those that the store makes of it; programs may have more."""
+    """Return the class and all its subclasses in the store; programs may have more."""
     own = (child for child in kind.__subclasses__() if child.__module__.startswith("services.store"))
     return [kind, *(below for child in own for below in kinds(child))]
 
@@ -26,6 +26,6 @@ def test_each_error_has_its_code_and_label(kind: type[StoreError]) -> None:
     assert (failure.exit, failure.label, failure.message) == (expected, kind.reason, "why")
 
 
-def test_bad_settings_are_the_callers_fault() -> None:
+def test_bad_settings_are_usage_errors() -> None:
     failure = failure_of(SettingsError(["one", "two"]))
     assert (failure.exit, failure.message) == (Exit.USAGE, "one; two")

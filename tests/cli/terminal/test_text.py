@@ -1,4 +1,4 @@
-"""Strangers' bytes are made harmless before a terminal sees them."""
+"""Untrusted bytes are escaped before a terminal sees them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from services.cli.terminal.text import age, count, legible, preview, printable
         ("\ud800", "\\ud800"),
     ],
 )
-def test_nothing_is_left_that_a_terminal_obeys(text: str, shown: str) -> None:
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
     assert shown.encode()
 
 
-def test_every_single_octet_is_printable_or_written_out() -> None:
+def test_every_byte_is_printable_or_escaped() -> None:
     for octet in range(256):
         shown = printable(bytes([octet]).decode("utf-8", "surrogateescape"))
         assert shown.isprintable()
@@ -41,7 +41,7 @@ def test_a_preview_is_cut(size: int, cut: bool) -> None:
     assert shown.endswith("…") is cut
 
 
-def test_a_preview_of_many_octets_and_few_characters_says_that_there_is_more() -> None:
+def test_cut_preview_of_wide_characters_has_an_ellipsis() -> None:
     assert preview(("語" * 20).encode(), width=10).endswith("…")
 
 
@@ -53,7 +53,7 @@ def test_ages_are_in_the_largest_whole_unit(ms: int, shown: str) -> None:
     assert age(ms) == shown
 
 
-def test_one_of_a_kind_has_no_s() -> None:
+def test_singular_has_no_s() -> None:
     assert [count(number, "message") for number in (0, 1, 1234)] == [
         "0 messages",
         "1 message",

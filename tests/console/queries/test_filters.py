@@ -78,7 +78,7 @@ class TestAudit:
     @pytest.mark.parametrize("look", [1, 2, 500])
     async def test_some(self, written: LiveConsole, look: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """However few are looked at for a page, nothing comes twice and nothing is left out."""
-        monkeypatch.setattr(audit, "LOOK", look)
+        monkeypatch.setattr(audit, "SCAN_LIMIT", look)
         for query, targets in [
             ("who=ann", ["q5", "q3", "q1"]),
             ("who=bo", ["q4", "q2", "q0"]),

@@ -1,6 +1,6 @@
-"""How the operator comes to terms with the API server: whom it knows, and whose status it writes.
+"""The operator and the API server: log-in, and writing of statuses.
 
-docs/kubernetes.md, "When something is away".
+docs/kubernetes.md, "Failures".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LogIns = Callable[..., tuple[Api, list[str]]]
 
 @pytest.fixture
 async def log_ins(cluster: Cluster) -> AsyncIterator[LogIns]:
-    """Makes an Api that logs in with these tokens, one after the other; the second list is of those not asked for."""
+    """Creates an Api that logs in with these tokens in turn; the second list has the unused ones."""
     made: list[Api] = []
 
     def make(*tokens: str) -> tuple[Api, list[str]]:
@@ -54,10 +54,8 @@ async def log_ins(cluster: Cluster) -> AsyncIterator[LogIns]:
         await api.close()
 
 
-async def test_a_token_that_is_not_known_any_more_is_renewed(
-    log_ins: LogIns, defined: Cluster, seen: Seen
-) -> None:
-    """As a pod's is every hour: the call is done, and the calls after it with the new one."""
+async def test_expired_token_is_renewed(log_ins: LogIns, defined: Cluster, seen: Seen) -> None:
+    """As a pod's is every hour: the call is repeated with the new token, and later calls use it."""
     api, left = log_ins("worn out", defined.new_token(seen.namespace, "default"), "never asked for")
     for _ in range(2):
         made = await api.call("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", REVIEW)
@@ -65,27 +63,25 @@ async def test_a_token_that_is_not_known_any_more_is_renewed(
     assert left == ["never asked for"]
 
 
-async def test_it_is_asked_once_again_and_no_more(log_ins: LogIns) -> None:
+async def test_call_is_repeated_once_only(log_ins: LogIns) -> None:
     api, left = log_ins("worn out", "worn out, too", "never asked for")
     with pytest.raises(ApiError) as refused:
         await api.call("GET", "/api/v1/namespaces")
     assert (refused.value.status, left) == (401, ["never asked for"])
 
 
-async def test_who_may_not_is_known_and_logs_in_no_more(
-    log_ins: LogIns, defined: Cluster, seen: Seen
-) -> None:
-    """403 is another matter: a new token would change nothing."""
+async def test_forbidden_call_does_not_log_in_again(log_ins: LogIns, defined: Cluster, seen: Seen) -> None:
+    """A new token would not help against 403."""
     api, left = log_ins(defined.new_token(seen.namespace, "default"), "never asked for")
     with pytest.raises(ApiError) as refused:
         await api.call("GET", "/api/v1/namespaces")
     assert (refused.value.status, left) == (403, ["never asked for"])
 
 
-def test_it_ends_with_a_failure_when_nobody_knows_it_any_more(
+def test_rejected_credentials_end_the_operator(
     api_server: ApiServer, line: Line, seen: Seen, store: Server, tmp_path: Path
 ) -> None:
-    """Its pod is then started again, and that is seen. What it logs has tracebacks of kopf's, which ends by one."""
+    """Its pod is then restarted visibly. The log has tracebacks of kopf."""
     seen.apply(*rights("default", "ServiceAccount"))
     known = api_server.as_service_account(seen.namespace, "default", line.port)
     eventually(lambda: known.may("patch", "queues.penstock.dev/status", seen.namespace))
@@ -93,7 +89,7 @@ def test_it_ends_with_a_failure_when_nobody_knows_it_any_more(
     try:
         running.ready()
         seen.delete("serviceaccount", "default")
-        eventually(lambda: is_unknown(known))  # the API server remembers it for some seconds
+        eventually(lambda: is_unknown(known))  # the API server caches it for some seconds
         line.break_all()
         assert running.ended() == 1
     finally:
@@ -117,8 +113,8 @@ async def test_a_list_has_all_pages(inside: Inside, seen: Seen, monkeypatch: pyt
     assert [each["metadata"]["name"] for each in found] == names
 
 
-async def test_another_one_of_the_name_is_not_written_to(inside: Inside, seen: Seen) -> None:
-    """What was found out is about one that is gone."""
+async def test_recreated_object_gets_no_status(inside: Inside, seen: Seen) -> None:
+    """The verdict is about the deleted one."""
     seen.apply(queue("orders"))
     old = read(seen, "queue", "orders")
     seen.delete("queue", "orders")
@@ -134,7 +130,7 @@ async def test_another_one_of_the_name_is_not_written_to(inside: Inside, seen: S
     assert inside.count("penstock_operator_status_patches_total") == 0
 
 
-async def test_one_that_is_gone_is_no_failure(inside: Inside, seen: Seen) -> None:
+async def test_deleted_object_is_no_failure(inside: Inside, seen: Seen) -> None:
     seen.apply(queue("orders"))
     old = read(seen, "queue", "orders")
     seen.delete("queue", "orders")
@@ -143,12 +139,12 @@ async def test_one_that_is_gone_is_no_failure(inside: Inside, seen: Seen) -> Non
 
 
 class Quicker:
-    """Stands before the API server: when a status is to be written somebody else has changed the object just now."""
+    """A proxy of the API server: before each write of a status, another client changes the object."""
 
     def __init__(self, behind: Access, seen: Seen, name: str) -> None:
         self._behind = behind
         self._seen, self._name = seen, name
-        self.wins = 0  # how often still
+        self.wins = 0  # remaining conflicts
         self.writes = 0
 
     async def answer(self, request: web.Request) -> web.Response:
@@ -171,10 +167,8 @@ class Quicker:
             return web.Response(status=told.status, body=await told.read(), content_type="application/json")
 
 
-async def test_an_intermediate_authority_alone_is_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The kubeconfig names its file, in which the root above it is missing."""
+async def test_intermediate_ca_alone_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kubeconfig's CA file lacks the root."""
     authority = Authority.create(tmp_path, is_intermediate=True)
 
     async def answer(_: web.Request) -> web.Response:
@@ -205,10 +199,8 @@ async def test_an_intermediate_authority_alone_is_enough(
         await runner.cleanup()
 
 
-async def test_somebody_who_is_always_quicker_is_given_way(
-    defined: Cluster, seen: Seen, inside: Inside
-) -> None:
-    """A few times it is tried again; then it is looked at again later, as after other failures."""
+async def test_repeated_conflicts_are_retried_later(defined: Cluster, seen: Seen, inside: Inside) -> None:
+    """After a few attempts the key is retried later, as after other failures."""
     seen.apply(queue("orders"))
     quicker = Quicker(access(defined), seen, "orders")
     app = web.Application()
@@ -222,7 +214,7 @@ async def test_somebody_who_is_always_quicker_is_given_way(
         resource = read(seen, "queue", "orders")
         quicker.wins = 1000
         statuses = Statuses(api, inside.recorder, inside.mirror, inside.metrics)
-        with pytest.raises(ApiError, match="it is changed all the time"):
+        with pytest.raises(ApiError, match="other clients keep changing it"):
             await asyncio.wait_for(statuses.settle(resource, WELL), 60)
         assert quicker.writes == len(CONFLICT_PAUSES_S)
         quicker.wins = quicker.writes + 1

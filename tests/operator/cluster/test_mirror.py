@@ -1,4 +1,4 @@
-"""What there is in the cluster, from watches and lists that overtake each other."""
+"""The local copy of the cluster's objects, with watches and lists that overtake each other."""
 
 from __future__ import annotations
 
@@ -22,79 +22,79 @@ def at(version: int, **changes: object) -> Resource:
     return replace(resource("orders"), version=version, **changes)  # type: ignore[arg-type]
 
 
-def test_an_older_word_changes_nothing() -> None:
+def test_outdated_event_is_ignored() -> None:
     mirror = Mirror(Clock())
-    mirror.is_there(at(5, status={"depth": 1}))
-    mirror.is_there(at(4))
+    mirror.put(at(5, status={"depth": 1}))
+    mirror.put(at(4))
     (known,) = mirror
     assert known.version == 5
-    assert mirror.is_all(Kind.QUEUE, "shop", [at(3)], since=0) == []
+    assert mirror.replace(Kind.QUEUE, "shop", [at(3)], since=0) == []
     (known,) = mirror
     assert known.status == {"depth": 1}
 
 
-def test_who_is_missing_in_a_list_is_gone() -> None:
+def test_object_missing_in_a_list_is_deleted() -> None:
     mirror = Mirror(clock := Clock())
-    mirror.is_there(at(5))
-    assert mirror.is_all(Kind.PEER, "", [], since=clock()) == []
-    assert mirror.is_all(Kind.QUEUE, "another", [], since=clock()) == []
-    (lost,) = mirror.is_all(Kind.QUEUE, "", [], since=clock())
+    mirror.put(at(5))
+    assert mirror.replace(Kind.PEER, "", [], since=clock()) == []
+    assert mirror.replace(Kind.QUEUE, "another", [], since=clock()) == []
+    (lost,) = mirror.replace(Kind.QUEUE, "", [], since=clock())
     assert lost == at(5)
     assert mirror.of(Kind.QUEUE) == []
 
 
-def test_who_came_during_a_list_stays() -> None:
+def test_object_created_during_a_list_stays() -> None:
     mirror = Mirror(clock := Clock())
     since = clock()
-    mirror.is_there(at(5))
-    assert mirror.is_all(Kind.QUEUE, "shop", [], since) == []
+    mirror.put(at(5))
+    assert mirror.replace(Kind.QUEUE, "shop", [], since) == []
     assert len(mirror.of(Kind.QUEUE)) == 1
 
 
-def test_who_went_during_a_list_does_not_come_back() -> None:
+def test_object_deleted_during_a_list_stays_deleted() -> None:
     mirror = Mirror(clock := Clock())
-    mirror.is_there(at(5))
+    mirror.put(at(5))
     since = clock()
-    mirror.is_gone(at(6))
-    mirror.is_all(Kind.QUEUE, "shop", [at(5)], since)
+    mirror.delete(at(6))
+    mirror.replace(Kind.QUEUE, "shop", [at(5)], since)
     assert mirror.of(Kind.QUEUE) == []
-    mirror.is_there(at(7, uid="another of the name"))
+    mirror.put(at(7, uid="another of the name"))
     assert len(mirror.of(Kind.QUEUE)) == 1
 
 
-def test_the_end_of_an_older_one_of_the_name() -> None:
+def test_deletion_of_the_previous_object_of_a_name() -> None:
     mirror = Mirror(Clock())
-    mirror.is_there(at(7, uid="new"))
-    mirror.is_gone(at(6))
+    mirror.put(at(7, uid="new"))
+    mirror.delete(at(6))
     assert [each.uid for each in mirror] == ["new"]
 
 
-def test_a_late_word_of_an_older_one_of_the_name() -> None:
+def test_late_event_of_the_previous_object_of_a_name() -> None:
     mirror = Mirror(Clock())
-    mirror.is_there(at(9, uid="new"))
-    mirror.is_there(at(7))
-    mirror.is_gone(at(8))
+    mirror.put(at(9, uid="new"))
+    mirror.put(at(7))
+    mirror.delete(at(8))
     assert [each.uid for each in mirror] == ["new"]
 
 
-def test_versions_that_went_back() -> None:
-    """As those of a cluster whose etcd was restored: a list that began afterwards is true."""
+def test_decreasing_versions_after_a_restore() -> None:
+    """As of a cluster whose etcd was restored: a list that began afterwards is right."""
     mirror = Mirror(clock := Clock())
-    mirror.is_there(at(9, status={"depth": 1}))
+    mirror.put(at(9, status={"depth": 1}))
     since = clock()
-    assert mirror.is_all(Kind.QUEUE, "shop", [at(3)], since) == []
+    assert mirror.replace(Kind.QUEUE, "shop", [at(3)], since) == []
     (known,) = mirror
     assert (known.version, known.status) == (3, {})
-    mirror.is_there(at(4))
+    mirror.put(at(4))
     (known,) = mirror
     assert known.version == 4
 
 
-def test_one_that_a_restored_cluster_has_again() -> None:
+def test_object_restored_from_a_backup() -> None:
     mirror = Mirror(clock := Clock())
-    mirror.is_there(at(5))
-    mirror.is_gone(at(6))
-    mirror.is_all(Kind.QUEUE, "shop", [at(3)], clock())
+    mirror.put(at(5))
+    mirror.delete(at(6))
+    mirror.replace(Kind.QUEUE, "shop", [at(3)], clock())
     (known,) = mirror
     assert known.version == 3
 
@@ -102,21 +102,21 @@ def test_one_that_a_restored_cluster_has_again() -> None:
 def test_what_was_listed_is_known() -> None:
     mirror = Mirror(clock := Clock())
     assert not mirror.knows_something
-    mirror.is_there(at(5))
+    mirror.put(at(5))
     assert not mirror.knows(Kind.QUEUE, "shop")
-    mirror.is_all(Kind.QUEUE, "shop", [at(5)], since=clock())
+    mirror.replace(Kind.QUEUE, "shop", [at(5)], since=clock())
     assert mirror.knows_something
     assert mirror.knows(Kind.QUEUE, "shop")
     assert not mirror.knows(Kind.QUEUE, "another")
     assert not mirror.knows(Kind.PEER, "shop")
-    mirror.is_all(Kind.QUEUE, "", [at(5)], since=clock())
+    mirror.replace(Kind.QUEUE, "", [at(5)], since=clock())
     assert mirror.knows(Kind.QUEUE, "another")
 
 
-def test_another_of_the_same_name_is_another() -> None:
+def test_recreated_object_differs() -> None:
     mirror = Mirror(Clock())
-    mirror.is_there(at(5))
+    mirror.put(at(5))
     assert mirror.has(at(4, status={"depth": 1}))
     assert not mirror.has(at(6, uid="another"))
-    mirror.is_gone(at(5))
+    mirror.delete(at(5))
     assert not mirror.has(at(5))

@@ -1,4 +1,4 @@
-"""Keys that wait to be looked at: none is lost, none comes too often (docs/kubernetes.md, "Its metrics": looks)."""
+"""The work queue: no key is lost, and none is polled too often (docs/kubernetes.md, "Its metrics": looks)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from collections.abc import Callable
 
 import pytest
 from penstock_operator.cluster.resources import Key, Kind
-from penstock_operator.cluster.work import FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_UNSETTLED_S, WORKERS, Work
+from penstock_operator.cluster.work_queue import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    LONGEST_UNSETTLED_S,
+    WORKERS,
+    WorkQueue,
+)
 
 from tests.operator.hurry import hurried
 
 ONE, OTHER = Key(Kind.QUEUE, "shop", "one"), Key(Kind.QUEUE, "shop", "other")
+FIRST = Key(Kind.PEER, "", "")
 JITTER = 0.2
 
 
@@ -21,7 +28,7 @@ class Broken(Exception):
 
 
 class Looks:
-    """When there was a look. `fails` says whether the n-th at a key does."""
+    """The times of reconciliations. `fails` says whether the n-th one of a key fails."""
 
     def __init__(
         self, fails: Callable[[int], bool] = lambda _: False, lasts_s: float = 0, *, unsettled: bool = False
@@ -30,7 +37,7 @@ class Looks:
         self.at: list[float] = []
         self.count: Counter[Key] = Counter()
         self.failed: list[Exception] = []
-        self.work = Work(self._look, lambda _, error: self.failed.append(error))
+        self.work = WorkQueue(self._look, lambda _, error: self.failed.append(error), first=FIRST)
         self._fails = fails
         self._lasts_s = lasts_s
 
@@ -57,7 +64,7 @@ def about(pause_s: float) -> object:
     return pytest.approx(pause_s, rel=JITTER)
 
 
-def test_pauses_grow_and_are_bounded() -> None:
+def test_backoff_grows_and_is_bounded() -> None:
     looks = Looks(lambda _: True)
 
     async def fail() -> None:
@@ -73,7 +80,7 @@ def test_pauses_grow_and_are_bounded() -> None:
     assert len(looks.failed) == len(looks.at)
 
 
-def test_what_could_not_be_done_comes_again_sooner_than_what_failed() -> None:
+def test_unfinished_keys_are_retried_sooner_than_failed_ones() -> None:
     looks = Looks(unsettled=True)
 
     async def refuse() -> None:
@@ -87,7 +94,7 @@ def test_what_could_not_be_done_comes_again_sooner_than_what_failed() -> None:
     assert not looks.failed
 
 
-def test_a_success_ends_the_pauses() -> None:
+def test_success_resets_backoff() -> None:
     looks = Looks(lambda number: number not in (4, 8))
 
     async def fail() -> None:
@@ -103,8 +110,8 @@ def test_a_success_ends_the_pauses() -> None:
     assert looks.pauses[4:] == [about(FIRST_PAUSE_S * grown) for grown in (1, 2, 4)]
 
 
-def test_what_is_new_is_looked_at_without_a_pause() -> None:
-    """However often it has failed; and the look that was to come later is that one."""
+def test_added_key_is_reconciled_at_once() -> None:
+    """However often it has failed; the scheduled retry is cancelled."""
     looks = Looks(lambda number: number < 8)
 
     async def fail() -> None:
@@ -120,7 +127,7 @@ def test_what_is_new_is_looked_at_without_a_pause() -> None:
     assert looks.count[ONE] == 8
 
 
-def test_one_that_fails_holds_up_no_other_and_may_be_forgotten() -> None:
+def test_failing_key_does_not_block_others() -> None:
     looks = Looks(lambda _: True)
 
     async def fail() -> None:
@@ -135,8 +142,8 @@ def test_one_that_fails_holds_up_no_other_and_may_be_forgotten() -> None:
     assert looks.count == {ONE: 1, OTHER: 2}
 
 
-def test_one_that_comes_all_the_time_holds_up_no_other() -> None:
-    """One worker looks at it, and once more however often it came meanwhile."""
+def test_busy_key_does_not_block_others() -> None:
+    """One worker has it, and once more however often it is added meanwhile."""
     looks = Looks(lasts_s=10)
 
     async def crowd() -> None:
@@ -153,7 +160,7 @@ def test_one_that_comes_all_the_time_holds_up_no_other() -> None:
     assert looks.count == {ONE: 2, OTHER: 1}
 
 
-def test_nobody_looks_at_what_somebody_has_alone() -> None:
+def test_locked_key_is_not_reconciled() -> None:
     """As a queue that is being deleted."""
     looks = Looks()
 
@@ -170,10 +177,10 @@ def test_nobody_looks_at_what_somebody_has_alone() -> None:
     assert looks.at == [0, 10]
 
 
-def test_one_goes_before_all_that_wait() -> None:
-    """It came last, and every worker is busy."""
+def test_first_key_precedes_all_others() -> None:
+    """It was added last, and every worker is busy."""
     order: list[Key] = []
-    urgent = Key(Kind.PEER, "", "")
+    urgent = FIRST
 
     async def look(key: Key) -> bool:
         order.append(key)
@@ -181,7 +188,7 @@ def test_one_goes_before_all_that_wait() -> None:
         return True
 
     async def run() -> None:
-        work = Work(look, lambda _key, _error: None, first=urgent)
+        work = WorkQueue(look, lambda _key, _error: None, first=urgent)
         for number in range(3 * WORKERS):
             work.add(Key(Kind.QUEUE, "shop", f"q{number}"))
         running = asyncio.create_task(work.run())

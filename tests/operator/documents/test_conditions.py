@@ -1,4 +1,4 @@
-"""What a status says, and when it says nothing new."""
+"""The contents of a status, and changes that are not written."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from penstock_operator.documents.conditions import (
     Reason,
     Verdict,
     condition,
-    counts_other,
-    says_other,
+    counts_differ,
+    differs,
     status_of,
 )
 from penstock_operator.documents.refusals import refused
@@ -24,7 +24,7 @@ WELL = Verdict(Ready.YES, Reason.DECLARED, "as it is declared", {"depth": 3})
 ILL = Verdict(Ready.NO, Reason.CONFLICT, "taken")
 
 
-def test_a_first_status() -> None:
+def test_first_status() -> None:
     assert status_of({}, WELL, 2, NOON) == {
         "observedGeneration": 2,
         "depth": 3,
@@ -41,29 +41,29 @@ def test_a_first_status() -> None:
     }
 
 
-def test_the_time_is_that_of_the_change() -> None:
+def test_transition_time_is_that_of_the_change() -> None:
     first = status_of({}, WELL, 1, NOON)
     paused = Verdict(Ready.YES, Reason.PAUSED, "paused")
     assert condition(status_of(first, paused, 2, LATER))["lastTransitionTime"] == "2026-01-01T12:00:00Z"
     assert condition(status_of(first, ILL, 2, LATER))["lastTransitionTime"] == "2026-01-01T13:00:00Z"
 
 
-def test_the_same_again_is_nothing_new() -> None:
+def test_same_verdict_is_no_change() -> None:
     first = status_of({}, WELL, 1, NOON)
     again = status_of(first, WELL, 1, LATER)
-    assert not says_other(first, again)
-    assert not counts_other(first, again)
+    assert not differs(first, again)
+    assert not counts_differ(first, again)
     of_others = {**first, "conditions": [{"type": "Theirs", "status": "True"}, *first["conditions"]]}
-    assert not says_other(of_others, status_of(of_others, WELL, 1, LATER))
+    assert not differs(of_others, status_of(of_others, WELL, 1, LATER))
 
 
-def test_what_differs() -> None:
+def test_differences() -> None:
     first = status_of({}, WELL, 1, NOON)
-    assert says_other(first, status_of(first, WELL, 2, LATER))  # about another generation
-    assert says_other(first, status_of(first, ILL, 1, LATER))
+    assert differs(first, status_of(first, WELL, 2, LATER))  # for another generation
+    assert differs(first, status_of(first, ILL, 1, LATER))
     deeper = Verdict(Ready.YES, Reason.DECLARED, "as it is declared", {"depth": 4})
-    assert not says_other(first, status_of(first, deeper, 1, LATER))
-    assert counts_other(first, status_of(first, deeper, 1, LATER))
+    assert not differs(first, status_of(first, deeper, 1, LATER))
+    assert counts_differ(first, status_of(first, deeper, 1, LATER))
 
 
 def test_a_long_message_is_cut() -> None:
@@ -71,7 +71,7 @@ def test_a_long_message_is_cut() -> None:
     assert len(condition(status_of({}, long, 1, NOON))["message"]) == MAX_MESSAGE
 
 
-def test_an_outcome_that_nobody_knows_is_no_refusal() -> None:
-    """The store went away in the middle: the same is done again, and nobody need change his resource."""
+def test_unknown_outcome_is_no_refusal() -> None:
+    """The store failed in the middle: the call is repeated, and the resource need not change."""
     verdict = refused(OutcomeUnknown())
     assert (verdict.ready, verdict.reason) == (Ready.UNKNOWN, Reason.STORE_UNAVAILABLE)

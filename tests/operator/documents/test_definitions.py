@@ -1,4 +1,4 @@
-"""Definitions that come after the operator, or go while it runs (docs/kubernetes.md, "When something is away")."""
+"""CRDs that are created after the operator started, or deleted while it runs (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.operator.rights import rights
 from tests.servers import Server, eventually
 
 MISSING = (
-    "definitions: nobody has defined queues, peers, redrives of penstock.dev/v1alpha1: "
+    "definitions: the CRDs of queues, peers, redrives in penstock.dev/v1alpha1 are missing: "
     "apply the CRDs (crds.enabled)\n"
 )
 NewProgram = Callable[..., OperatorProgram]
@@ -31,7 +31,7 @@ NewProgram = Callable[..., OperatorProgram]
 
 @pytest.fixture
 def new_program(cluster: Cluster, namespace: str, store: Server, tmp_path: Path) -> Iterator[NewProgram]:
-    """Operators that may end by themselves."""
+    """Starts operators that may end by themselves."""
     made: list[OperatorProgram] = []
 
     def start(cluster: Cluster = cluster, **settings: object) -> OperatorProgram:
@@ -44,31 +44,31 @@ def new_program(cluster: Cluster, namespace: str, store: Server, tmp_path: Path)
     forget(cluster)
 
 
-def test_it_may_be_stopped_while_it_waits_for_them(new_program: NewProgram) -> None:
+def test_operator_can_be_stopped_while_waiting_for_crds(new_program: NewProgram) -> None:
     program = new_program()
     eventually(lambda: program.events("definitions_missing"))
     assert program.stop() == 0
 
 
-def test_it_ends_with_a_failure_when_they_go(
+def test_deleted_crds_end_the_operator(
     new_program: NewProgram, cluster: Cluster, namespace: str, keeper: Keeper
 ) -> None:
-    """Its pod is started again, and the next one waits for them."""
+    """Its pod is restarted, and the next one waits for them."""
     define(cluster)
     first = new_program().ready()
     forget(cluster)
     assert first.ended() == 1
     (said,) = [line for line in first.text().splitlines() if line.startswith("penstock: ")]
-    assert said.startswith("penstock: the watches ended: nobody has defined ")
-    assert said.endswith(" of penstock.dev/v1alpha1: apply the CRDs (crds.enabled)")
+    assert said.startswith("penstock: the watches ended: the CRDs of ")
+    assert said.endswith(" in penstock.dev/v1alpha1 are missing: apply the CRDs (crds.enabled)")
     second = new_program()
     eventually(lambda: second.page("readyz") == (503, MISSING))
 
 
-def test_definitions_of_another_version(
+def test_crds_of_another_version(
     new_program: NewProgram, cluster: Cluster, namespace: str, keeper: Keeper
 ) -> None:
-    """They fill in a field that the operator does not know. When they are put back it needs no restart."""
+    """They default a field that the operator does not know. It recovers without a restart."""
     define(cluster)
     known = definitions()["queues.penstock.dev"]["spec"]["versions"]
     other = deepcopy(known)
@@ -85,15 +85,15 @@ def test_definitions_of_another_version(
     new_program(sweep_s=1).ready()
     found = seen.becomes("queue", "orders", "False", "Invalid")
     assert found["message"] == (
-        "spec.newField: this operator does not know the field: leave it out; if nobody wrote it, the definitions "
-        "(CRDs) are of another version than the operator: upgrade the older of them"
+        "spec.newField: unknown field: remove it; if you did not write it, the CRDs and the operator are of different "
+        "versions: upgrade the older one"
     )
     cluster.patch("crd", "queues.penstock.dev", {"spec": {"versions": known}})
     seen.becomes("queue", "orders", "True", "Declared")
 
 
-async def test_what_nobody_defined_is_said(cluster: Cluster) -> None:
-    """The API server answers that by a line of text."""
+async def test_missing_crds_are_reported(cluster: Cluster) -> None:
+    """The API server answers with a line of text."""
     api = Api(lambda: access(cluster))
     try:
         with pytest.raises(ApiError) as refused:
@@ -110,10 +110,10 @@ async def test_what_nobody_defined_is_said(cluster: Cluster) -> None:
         await api.close()
 
 
-def test_each_need_makes_it_unready_until_it_is_met_again(
+def test_missing_crds_rights_or_store_make_it_unready(
     new_program: NewProgram, api_server: ApiServer, cluster: Cluster, namespace: str, store: Server
 ) -> None:
-    """The definitions, the rights to list resources, and the store may all come later, or go and come back."""
+    """Each may appear later, or disappear and come back."""
     started = new_program(cluster=api_server.as_user("developer"))
     met: set[str] = set()
 
@@ -122,7 +122,7 @@ def test_each_need_makes_it_unready_until_it_is_met_again(
         eventually(partial(started.page, "readyz"), until=lambda page: is_unmet(page, need, why))
         assert started.page("healthz")[0] == 200
 
-    lacks("definitions", "nobody has defined queues")
+    lacks("definitions", "the CRDs of queues")
     define(cluster)
     lacks("resources", f"queues of {namespace} cannot be listed")
     seen = Seen(cluster, namespace)

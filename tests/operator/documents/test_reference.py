@@ -1,4 +1,4 @@
-"""docs/kubernetes.md has every field of the resources, as `make crds` writes them, and whatever else it lists."""
+"""docs/kubernetes.md lists every field of the resources, as `make crds` writes them, and all other tables."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from penstock_operator.settings import OperatorSettings
 PAGE = Path(__file__).parents[3] / "docs" / "kubernetes.md"
 
 
-def test_the_tables_are_those_of_the_resources() -> None:
+def test_tables_match_the_crds() -> None:
     page = PAGE.read_text("utf-8")
     assert filled(page) == page
 
 
-def test_every_field_is_there() -> None:
+def test_tables_have_every_field() -> None:
     for kind, field in (
         ("Queue", "spec.remote.maxMessageBytes"),
         ("Queue", "status.conditions[].reason"),
@@ -27,12 +27,12 @@ def test_every_field_is_there() -> None:
         assert f"| `{field}` |" in tables()[kind]
 
 
-def test_a_page_without_a_place_for_them() -> None:
-    with pytest.raises(ValueError, match="there is no place for the fields of Queue"):
+def test_page_without_markers() -> None:
+    with pytest.raises(ValueError, match="the page lacks the markers for the fields of Queue"):
         filled("# Nothing")
 
 
-def test_every_reason_and_setting_is_told() -> None:
+def test_every_reason_and_setting_is_documented() -> None:
     page = PAGE.read_text("utf-8")
     assert [reason for reason in Reason if f"`{reason}`" not in page] == []
     settings = [f"{name.upper()}`" for name in OperatorSettings.model_fields]

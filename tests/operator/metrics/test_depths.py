@@ -1,4 +1,4 @@
-"""docs/metrics.md, "How many series there are": no name in metrics unless somebody said so, and a bounded number."""
+"""docs/metrics.md, "How many series there are": queue names only if enabled, and at most so many."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def filled(most: int) -> Depths:
     return depths
 
 
-def test_one_sum_of_each_namespace() -> None:
+def test_depth_is_summed_per_namespace() -> None:
     assert shown(filled(0)) == {("shop", "_other"): 6, ("yard", "_other"): 7}
 
 
-def test_by_name_up_to_a_bound() -> None:
+def test_names_are_limited() -> None:
     expected = {("shop", "orders"): 3, ("shop", "returns"): 2, ("shop", "_other"): 1, ("yard", "_other"): 7}
     assert shown(filled(2)) == expected
 
 
-def test_what_is_gone_makes_room() -> None:
+def test_deleted_queue_frees_its_name() -> None:
     depths = filled(2)
     depths.forget("shop", "orders")
     depths.forget("shop", "never-there")
@@ -41,15 +41,15 @@ def test_what_is_gone_makes_room() -> None:
     assert shown(depths) == {("shop", "returns"): 2, ("shop", "_other"): 1, ("yard", "orders"): 8}
 
 
-def test_the_operator_names_none_unless_told() -> None:
+def test_no_names_by_default() -> None:
     for named, label in ((0, "_other"), (1, "orders")):
         metrics = Metrics(named)
         metrics.depth.set("shop", "orders", 3)
         assert metrics.registry.get_sample_value(NAME, {"namespace": "shop", "name": label}) == 3
 
 
-def test_it_is_told_while_others_are_heard_of() -> None:
-    """Whoever scrapes is answered by a thread, and queues come meanwhile."""
+def test_scrape_during_changes() -> None:
+    """A scrape is answered by a thread while queues are added."""
     depths, is_over = Depths(0), Event()
 
     def hear() -> None:

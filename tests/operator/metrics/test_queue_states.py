@@ -1,4 +1,4 @@
-"""The operator tells how the store's queues stand: of all together, or by name; also of those without a resource."""
+"""The operator exports the state of the store's queues, in total or by name; also of queues without a resource."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ READY = "penstock_queue_ready_messages"
 DEAD = "penstock_queue_dead_messages"
 
 
-def test_of_all_together(new_operator: NewOperator, keeper: Keeper) -> None:
+def test_statistics_of_all_queues_together(new_operator: NewOperator, keeper: Keeper) -> None:
     operator = new_operator(sweep_s=1).ready()
     for name in ("orders", "returns"):
         keeper.declare(name)
@@ -22,7 +22,7 @@ def test_of_all_together(new_operator: NewOperator, keeper: Keeper) -> None:
     assert 'queue="orders"' not in operator.page("metrics")[1]
 
 
-def test_by_name(new_operator: NewOperator, keeper: Keeper, store: Server) -> None:
+def test_statistics_by_name(new_operator: NewOperator, keeper: Keeper, store: Server) -> None:
     operator = new_operator(sweep_s=1, queue_metrics="true", max_queues=2).ready()
     for name, number in (("orders", 3), ("returns", 2), ("few", 1)):
         keeper.declare(name)

@@ -12,9 +12,7 @@ PREFIX = "penstock_report_"
 KEY = "ps:{registry}:report"
 
 
-def test_an_operator_tells_what_the_store_has(
-    new_operator: NewOperator, keeper: Keeper, store: Server
-) -> None:
+def test_operator_exports_the_report(new_operator: NewOperator, keeper: Keeper, store: Server) -> None:
     async def nothing(_desk: Desk) -> None:
         pass
 

@@ -22,7 +22,7 @@ def slices(*documents: dict[str, Any]) -> list[Resource]:
     return read
 
 
-def test_addresses_of_all_slices_of_a_service_are_together() -> None:
+def test_slices_of_a_service_are_merged() -> None:
     two = slices(
         endpoints("depot", "rqp-mca", 11311, "10.0.0.2"), endpoints("depot", "rqp-mca", 11311, "10.0.0.1")
     )
@@ -32,14 +32,14 @@ def test_addresses_of_all_slices_of_a_service_are_together() -> None:
     }
 
 
-def test_a_service_of_several_protocols_is_several_peers() -> None:
+def test_service_with_several_protocols_is_several_peers() -> None:
     (both,) = slices(endpoints("depot", "rqp-mca", 11311, "10.0.0.2"))
     ports = [*both.spec["ports"], {"name": "text-link", "port": 7172}, {"name": "health", "port": 9161}]
     found = found_in([replace(both, spec={**both.spec, "ports": ports})])
     assert sorted(discovered_peers(found, "mine")) == ["depot.shop.rqp-mca", "depot.shop.text"]
 
 
-def test_no_more_addresses_than_a_peer_may_have() -> None:
+def test_addresses_are_limited() -> None:
     many = slices(
         *(
             endpoints("depot", "rqp-mca", 1, *(f"10.{part}.{host >> 8}.{host & 255}" for host in range(900)))
@@ -50,12 +50,12 @@ def test_no_more_addresses_than_a_peer_may_have() -> None:
     assert len(peer.addresses) == MAX_ADDRESSES
 
 
-def test_nobody_is_there_who_is_not_ready() -> None:
+def test_unready_endpoints_are_ignored() -> None:
     assert found_in(slices(endpoints("depot", "rqp-mca", 1, "10.0.0.2", ready=False))) == []
     assert found_in(slices(endpoints("depot", "web", 80, "10.0.0.2"))) == []
 
 
-def test_rqprc_is_read_as_it_is_meant() -> None:
+def test_rqprc_can_be_parsed() -> None:
     own = found_in(slices(endpoints("own", "rqp-cast", 11312, "10.0.0.2", "fd00::1", store="mine")))
     declared = PeerSpec.model_validate(
         {"protocol": "rqp-cast", "addresses": ["10.0.0.3:999", "10.0.0.2:11312", "depot"]}
@@ -66,8 +66,8 @@ def test_rqprc_is_read_as_it_is_meant() -> None:
     assert rqprc([], "mine", []) == ""
 
 
-def test_what_a_protocol_has_no_room_for_is_left_out() -> None:
-    """A dual-stack Service has slices of both families; RQP/cast knows IPv4 alone (rqp_cast.md 1.2)."""
+def test_unsupported_address_families_are_left_out() -> None:
+    """A dual-stack Service has slices of both families; RQP/cast has IPv4 only (rqp_cast.md 1.2)."""
     both = slices(
         endpoints("depot", "rqp-cast", 11312, "10.0.0.2"), endpoints("depot", "rqp-cast", 11312, "fd00::1")
     )

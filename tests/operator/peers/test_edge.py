@@ -1,6 +1,6 @@
-"""A Peer is followed by an edge that runs, through the operator and the store (docs/kubernetes.md, "Peer").
+"""A running edge follows a Peer, through the operator and the store (docs/kubernetes.md, "Peer").
 
-How fast is the benchmarks' to say; here it must not take until a pass over everything, which comes after a minute.
+Benchmarks measure how fast; here it must be faster than the full pass after a minute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATIENCE_S = 20.0
 
 @contextlib.contextmanager
 def machine() -> Iterator[socket.socket]:
-    """That waits to be dialled."""
+    """A machine that waits for a connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE_S)
         yield listener
@@ -41,14 +41,14 @@ async def dialled(listener: socket.socket) -> None:
 
 @pytest.fixture
 def waiting(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
-    """A message that is to go to a peer that there is not."""
+    """A message for a peer that does not exist."""
     new_operator(sweep_s=60).ready()
     seen.apply(queue("away", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["shop"]}))
     seen.becomes("queue", "away", "False", "UnknownPeer")
     keeper.put("away", b"waits")
 
 
-async def test_an_edge_dials_a_peer_that_is_applied_and_where_it_moves(
+async def test_edge_follows_an_applied_and_changed_peer(
     waiting: None, seen: Seen, store: Server, tmp_path: Path
 ) -> None:
     with machine() as first, machine() as second:

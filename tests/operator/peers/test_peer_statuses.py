@@ -1,4 +1,4 @@
-"""What is said to Peers, and when: the store comes first (docs/kubernetes.md, "Peer")."""
+"""Statuses of Peers: the store is written first (docs/kubernetes.md, "Peer")."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = [f"p{number}" for number in range(5)]
 
 
 class Looking:
-    """`Peers` without a process, and whom it tells."""
+    """`Peers` in this process, and the edges that it notifies."""
 
     def __init__(self, inside: Inside, store: Store, namespace: str) -> None:
         self.told: set[Key] = set()
@@ -34,9 +34,9 @@ class Looking:
             inside.metrics,
             own=f"{namespace}/penstock",
             knows=lambda kind, there: there == namespace,
-            looks_into=lambda there: there == namespace,
+            lists_slices_of=lambda there: there == namespace,
             on_change=lambda: None,
-            tell=self.told.update,
+            enqueue=self.told.update,
         )
 
 
@@ -48,14 +48,14 @@ async def looking(inside: Inside, seen: Seen, store: Server) -> AsyncIterator[Lo
     await used.close(1.0)
 
 
-async def test_all_are_in_the_store_before_anybody_is_told(
+async def test_peers_are_stored_before_statuses_are_written(
     looking: Looking, inside: Inside, seen: Seen
 ) -> None:
-    """Who comes later would wait for as many statuses as there are."""
+    """Otherwise the last ones would wait for all statuses."""
     seen.apply(*map(peer, NAMES))
     for name in NAMES:
-        inside.mirror.is_there(read(seen, "peer", name))
-    assert await looking.peers.look() == ""
+        inside.mirror.put(read(seen, "peer", name))
+    assert await looking.peers.reconcile() == ""
     assert inside.count(WRITTEN) == 0
     assert {key.name for key in looking.told} == set(NAMES)
     for key in looking.told:
@@ -66,32 +66,30 @@ async def test_all_are_in_the_store_before_anybody_is_told(
     assert {seen.ready("peer", name) for name in NAMES} == {("True", "Declared")}
 
 
-async def test_a_verdict_about_another_document_is_not_told(
-    looking: Looking, inside: Inside, seen: Seen
-) -> None:
+async def test_outdated_verdict_is_not_written(looking: Looking, inside: Inside, seen: Seen) -> None:
     seen.apply(peer("shop"))
-    inside.mirror.is_there(read(seen, "peer", "shop"))
-    await looking.peers.look()
+    inside.mirror.put(read(seen, "peer", "shop"))
+    await looking.peers.reconcile()
     seen.apply(peer("shop", "rqp-mca", "10.0.0.9"))
     await looking.peers.settle(read(seen, "peer", "shop"))
     assert inside.count(WRITTEN) == 0
 
 
-async def test_one_that_went_meanwhile_is_not_counted(inside: Inside, seen: Seen) -> None:
+async def test_deleted_peer_is_not_counted(inside: Inside, seen: Seen) -> None:
     """Whether the API server says so, or nothing had to be written."""
     seen.apply(peer("gone"), peer("there"))
     gone, there = read(seen, "peer", "gone"), read(seen, "peer", "there")
     for one in (gone, there):
-        inside.mirror.is_there(one)
+        inside.mirror.put(one)
     seen.delete("peer", "gone")
-    inside.mirror.is_gone(gone)
+    inside.mirror.delete(gone)
     for one in (gone, there):
         await inside.statuses.settle(one, Verdict(Ready.NO, Reason.CONFLICT, "another has its name"))
     inside.statuses.count()
     assert inside.count("penstock_operator_resources") == 1
 
 
-def test_one_that_somebody_else_holds_says_that_it_is_out_of_the_store(
+def test_peer_kept_by_a_foreign_finalizer_is_removed(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
     document = peer("shop")
@@ -99,7 +97,7 @@ def test_one_that_somebody_else_holds_says_that_it_is_out_of_the_store(
     seen.becomes("peer", "shop", "True", "Declared")
     seen.delete("peer", "shop", patience_s=0)
     found = seen.becomes("peer", "shop", "False", "Removed")
-    assert found["message"] == "it is declared no more; the resource is held by example.org/hold"
+    assert found["message"] == "being deleted; waiting for the finalizers example.org/hold"
     assert keeper.peers() == {}
     eventually(lambda: seen.events("shop") == ["Declared", "Removed"])
     seen.finalizers("peer", "shop")

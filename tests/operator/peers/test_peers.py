@@ -17,7 +17,7 @@ from tests.operator.test_faults import writes
 from tests.servers import Server, eventually
 
 LOOKS = "penstock_operator_looks_total"
-QUICK_S = 2.0  # from a change to the store
+QUICK_S = 2.0  # after a change of the store
 
 
 def endpoints(
@@ -38,7 +38,7 @@ def endpoints(
     }
 
 
-def test_a_peer_comes_changes_and_goes(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_peer_is_created_changed_and_deleted(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.apply(peer("shop", "rqp-mca", "10.0.0.7", window=5))
     seen.becomes("peer", "shop", "True", "Declared", QUICK_S)
     owner = f"kubernetes {seen.namespace}/shop"
@@ -49,7 +49,7 @@ def test_a_peer_comes_changes_and_goes(operator: OperatorProgram, seen: Seen, ke
     eventually(lambda: keeper.peers() == {}, QUICK_S)
 
 
-def test_a_peer_that_went_while_the_operator_was_away(
+def test_peer_deleted_while_the_operator_was_down(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
     first = new_operator().ready()
@@ -60,7 +60,7 @@ def test_a_peer_that_went_while_the_operator_was_away(
     eventually(lambda: keeper.peers() == {})
 
 
-def test_the_oldest_peer_of_a_name(
+def test_oldest_peer_of_a_name_wins(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
     other = Seen(seen.cluster, new_namespace())
@@ -70,17 +70,17 @@ def test_the_oldest_peer_of_a_name(
     other.apply(peer("shop", "rqp-mca", "10.0.0.8"))
     found = other.becomes("peer", "shop", "False", "Conflict")
     assert found["message"] == (
-        f"an older Peer of this name is in namespace '{seen.namespace}': rename one of them, or delete one"
+        f"namespace '{seen.namespace}' has an older Peer of this name: rename or delete one of them"
     )
     seen.delete("peer", "shop")
     other.becomes("peer", "shop", "True", "Declared", QUICK_S)
     assert keeper.peers() == {"shop": (f"kubernetes {other.namespace}/shop", ("10.0.0.8",))}
 
 
-def test_another_operators_peer(
+def test_peer_of_another_operator(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
-    """Two releases on one store: neither takes what the other one sees to."""
+    """Two releases on one store: neither takes over the other's peers."""
     other = Seen(seen.cluster, new_namespace())
     first = new_operator(sweep_s=1).ready()
     second = new_operator(namespaces=other.namespace, sweep_s=1, rqprc_configmap="machines").ready()
@@ -89,7 +89,7 @@ def test_another_operators_peer(
     found = other.becomes("peer", "shop", "False", "Conflict")
     assert f"belongs to a Peer in namespace '{seen.namespace}', which another operator" in found["message"]
     other.becomes("peer", "last", "True", "Declared")
-    for one in (first, second):  # each has looked at all since
+    for one in (first, second):  # after each has reconciled everything
         looked = one.metric(LOOKS, kind="peers", result="done")
         eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
     assert keeper.peers()["shop"] == (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))
@@ -100,10 +100,8 @@ def test_another_operators_peer(
     assert keeper.peers()["shop"] == (f"kubernetes {other.namespace}/shop", ("10.0.0.8",))
 
 
-def test_a_peer_adopts_what_the_command_line_declared(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
-    """Not what it does not name, nor what another operator declared."""
+def test_peer_adopts_a_declared_one(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """But no peer of another name or operator."""
     for name, owner in {"shop": "cli", "mine": "cli", "far": "kubernetes elsewhere/far"}.items():
         keeper.apply_peer(name, owner, protocol="rqp-mca", addresses=["10.0.0.1"])
     seen.declared(peer("shop", "rqp-mca", "10.0.0.7"))
@@ -113,7 +111,7 @@ def test_a_peer_adopts_what_the_command_line_declared(
     eventually(lambda: set(keeper.peers()) == {"mine", "far"}, QUICK_S)
 
 
-def test_edges_of_another_store_are_peers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_edges_of_another_store_become_peers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.apply(endpoints("depot-rqp", "rqp-mca", 11311, "10.1.0.2", "10.1.0.1", ready=True))
     name = f"depot-rqp.{seen.namespace}.rqp-mca"
     found = {name: (f"discovered {seen.namespace}/penstock", ("10.1.0.1:11311", "10.1.0.2:11311"))}
@@ -122,7 +120,7 @@ def test_edges_of_another_store_are_peers(operator: OperatorProgram, seen: Seen,
     eventually(lambda: keeper.peers()[name][1] == ("10.1.0.3:11311",), QUICK_S)
     seen.apply(endpoints("depot-rqp", "rqp-mca", 11311, "10.1.0.3", ready=False))
     eventually(lambda: keeper.peers() == {}, QUICK_S)
-    # of our own edges only nodes of the ring look for each other
+    # of a release's edges only ring nodes discover each other
     seen.apply(endpoints("own-rqp", "rqp-mca", 11311, "10.1.0.3", store="penstock"))
     seen.apply(endpoints("own-ring", "ring-beacon", 8083, "10.1.0.1", store="penstock"))
     owner = f"discovered {seen.namespace}/penstock"
@@ -130,7 +128,7 @@ def test_edges_of_another_store_are_peers(operator: OperatorProgram, seen: Seen,
     eventually(lambda: keeper.peers() == nodes, QUICK_S)
 
 
-def test_what_was_found_is_back_when_the_peer_that_overruled_it_goes(
+def test_discovered_peer_returns_after_the_overriding_one(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
     name = f"depot.{seen.namespace}.text"
@@ -145,10 +143,10 @@ def test_what_was_found_is_back_when_the_peer_that_overruled_it_goes(
     eventually(lambda: keeper.peers() == {}, QUICK_S)
 
 
-def test_what_was_found_under_another_name_of_the_release_goes(
+def test_peers_discovered_under_an_earlier_name_are_deleted(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
-    """What no slice tells of; not what leads to where nobody looks."""
+    """If no slice has them any more; not those in namespaces that are not listed."""
     former = f"discovered {seen.namespace}/former"
     far = new_namespace()
     for name in (f"gone.{seen.namespace}.text", f"there.{seen.namespace}.text", f"far.{far}.text"):
@@ -163,7 +161,7 @@ def test_what_was_found_under_another_name_of_the_release_goes(
     eventually(lambda: set(keeper.peers()) == left, QUICK_S)
 
 
-def test_a_namespace_that_cannot_be_listed_keeps_only_its_own_peers(
+def test_unlisted_namespace_keeps_only_its_own_peers(
     new_operator: NewOperator, api_server: ApiServer, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
     """Peers of the other discovered namespace, and of one that is not discovered any more, are removed."""
@@ -185,15 +183,17 @@ def test_a_namespace_that_cannot_be_listed_keeps_only_its_own_peers(
 
 
 def quiet_and_loud() -> list[dict[str, Any]]:
-    """Only the last of them says that it wants to be found."""
+    """Only the last of them asks to be discovered."""
     quiet, no, loud = (endpoints(name, "rqp-mca", 11311, "10.1.0.1") for name in ("quiet", "no", "loud"))
     del quiet["metadata"]["labels"]["penstock.dev/discover"]
     no["metadata"]["labels"]["penstock.dev/discover"] = "false"
     return [quiet, no, loud]
 
 
-def test_who_does_not_say_so_is_not_heard_of(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Nor is who does not say so any more."""
+def test_services_without_the_label_are_ignored(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    """Also after the label was removed."""
     seen.apply(*quiet_and_loud())
     eventually(lambda: set(keeper.peers()) == {f"loud.{seen.namespace}.rqp-mca"})
     unlabelled = {"metadata": {"labels": {"penstock.dev/discover": None}}}
@@ -201,7 +201,9 @@ def test_who_does_not_say_so_is_not_heard_of(operator: OperatorProgram, seen: Se
     eventually(lambda: keeper.peers() == {}, QUICK_S)
 
 
-def test_who_does_not_say_so_is_not_listed(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+def test_services_without_the_label_are_not_listed(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
     seen.apply(*quiet_and_loud())
     operator = new_operator(sweep_s=1).ready()
     passes = partial(operator.metric, "penstock_operator_sweeps_total", result="done")
@@ -210,7 +212,7 @@ def test_who_does_not_say_so_is_not_listed(new_operator: NewOperator, seen: Seen
     assert set(keeper.peers()) == {f"loud.{seen.namespace}.rqp-mca"}
 
 
-def test_what_a_command_line_declared_is_not_overruled_by_what_is_found(
+def test_discovery_does_not_override_declared_peers(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
     name = f"depot.{seen.namespace}.text"
@@ -224,9 +226,7 @@ def test_what_a_command_line_declared_is_not_overruled_by_what_is_found(
     eventually(lambda: set(keeper.peers()) == {name})
 
 
-def test_rqprc_is_kept_for_programs_in_the_cluster(
-    new_operator: NewOperator, seen: Seen, store: Server
-) -> None:
+def test_rqprc_is_maintained(new_operator: NewOperator, seen: Seen, store: Server) -> None:
     new_operator(rqprc_configmap="machines").ready()
 
     def text() -> str | None:
@@ -242,10 +242,10 @@ def test_rqprc_is_kept_for_programs_in_the_cluster(
     eventually(lambda: text() == "10.1.0.1:11312\n", QUICK_S)
 
 
-def test_two_operators_that_find_the_same_leave_it_to_one(
+def test_operators_with_the_same_discovery_do_not_compete(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """Or each look of one would change what the other one wrote, and tell every edge."""
+    """Otherwise each pass of one would change the other's peer and notify every edge."""
     other = new_namespace()
     first = new_operator(namespaces=f"{seen.namespace},{other}", sweep_s=1).ready()
     seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"))
@@ -261,5 +261,5 @@ def test_two_operators_that_find_the_same_leave_it_to_one(
         eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
     assert keeper.peers() == expected
     assert writes(store)["publish"] == told
-    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.2"))  # whoever sees it first
+    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.2"))  # whichever sees it first
     eventually(lambda: keeper.peers()[name][1] == ("10.1.0.2:7172",))

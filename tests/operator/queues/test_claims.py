@@ -1,4 +1,4 @@
-"""Who has a name or number that several want (docs/kubernetes.md, "Conflicts"): rules, without a cluster."""
+"""Owners of a contested name or number (docs/kubernetes.md, "Conflicts"): the rules, without a cluster."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def settled(queues: list[DeclaredQueue]) -> Claimants:
 
 
 @given(queues=declared)
-def test_whose_case_may_change_is_told(queues: list[DeclaredQueue]) -> None:
-    """Whoever loses or wins by another one's end is among those that are looked at again."""
+def test_affected_queues_are_returned(queues: list[DeclaredQueue]) -> None:
+    """Queues that lose or gain by another one's end are reconciled again."""
     claimants = settled(queues)
     for gone in queues:
         before = {each.resource.key: claimants.lost(each) for each in queues if each is not gone}
@@ -69,7 +69,7 @@ def clash(one: str, other: str) -> bool:
 
 
 def by_the_page(queues: list[DeclaredQueue], of: DeclaredQueue) -> dict[str, Key]:
-    """ "The oldest has it": each of them, from the oldest on, gets what it wants if nobody has any of it."""
+    """The documented rule: in order of age, each gets its claims if all of them are free."""
     taken: list[tuple[str, Key]] = []
     for each in sorted(queues, key=lambda one: one.resource.age_rank):
         name, *claims = wants(each)
@@ -85,8 +85,8 @@ def by_the_page(queues: list[DeclaredQueue], of: DeclaredQueue) -> dict[str, Key
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 5), st.one_of(st.none(), specs)), max_size=20))
-def test_the_oldest_has_it_however_they_came_and_went(steps: list[tuple[int, Any]]) -> None:
-    """None: it goes. The younger a name, the older it is: who comes later may win."""
+def test_oldest_wins_in_any_order_of_events(steps: list[tuple[int, Any]]) -> None:
+    """None: deleted. Names sort against their age: later ones may win."""
     claimants, there = Claimants(), dict[str, DeclaredQueue]()
     for at, spec in steps:
         one = read_queue(resource(f"q{at}", 5 - at, **(spec or {})))
@@ -103,14 +103,14 @@ def found(queues: list[DeclaredQueue], key: Key) -> DeclaredQueue:
     return next(each for each in queues if each.resource.key == key)
 
 
-def test_a_name_that_reads_like_a_destination() -> None:
+def test_name_that_looks_like_a_target() -> None:
     one = read_queue(resource("q1", 0, queueName="x at a"))
     other = read_queue(resource("q2", 1, queueName="x at b"))
     assert settled([one, other]).lost(other) == {}
 
 
-def test_many_that_lead_to_one_number_at_peers_of_their_own() -> None:
-    """As queue 1 of each branch: none has anything to do with another."""
+def test_many_targets_at_different_peers() -> None:
+    """Like queue 1 of each branch: they do not conflict."""
     claimants = Claimants()
     for each in range(2000):
         one = read_queue(
@@ -121,7 +121,7 @@ def test_many_that_lead_to_one_number_at_peers_of_their_own() -> None:
 
 
 def steps_of(work: Callable[[], object]) -> int:
-    """How many operations of Python's the module takes for it: the same on every machine."""
+    """Return the number of Python operations that the module executes: independent of the machine."""
     count = 0
 
     def on_operation(frame: FrameType, event: str, _: object) -> Any:
@@ -143,7 +143,7 @@ def steps_of(work: Callable[[], object]) -> int:
 
 
 def to_many(number: int, peers: int) -> list[DeclaredQueue]:
-    """Queues that lead to many peers each, one of them common to all."""
+    """Queues with many peers each, one of them common to all."""
     return [
         read_queue(
             resource(
@@ -159,17 +159,17 @@ def to_many(number: int, peers: int) -> list[DeclaredQueue]:
     ]
 
 
-def test_a_circle_is_settled_once_and_by_as_many_steps_as_it_has_wants() -> None:
+def test_group_is_resolved_once_in_linear_time() -> None:
     few, many, wide = to_many(5, 50), to_many(20, 50), to_many(5, 200)
     assert settled(many).lost(many[7]) == {"to rqp-mca 1 at all": many[0].resource.key}
     settling_few = steps_of(partial(settled(few).lost, few[-1]))
     claimants = settled(many)
-    for one, by in ((claimants, many), (settled(wide), wide)):  # four times as many wants
+    for one, by in ((claimants, many), (settled(wide), wide)):  # four times as many claims
         assert steps_of(partial(one.lost, by[-1])) < 5 * settling_few
     assert sum(steps_of(partial(claimants.lost, each)) for each in many) < settling_few
 
 
-def test_one_more_of_many_costs_what_it_wants_itself() -> None:
+def test_adding_a_queue_costs_only_its_own_claims() -> None:
     few, many = to_many(5, 50), to_many(20, 50)
     put_to_few = steps_of(partial(settled(few).put, few[-1].resource.key, few[-1]))
     assert steps_of(partial(settled(many).put, many[-1].resource.key, many[-1])) < 2 * put_to_few

@@ -1,4 +1,4 @@
-"""Several Queues that want one name or one number: the oldest has it (docs/kubernetes.md, "Conflicts")."""
+"""Several Queues with the same name or number: the oldest gets it (docs/kubernetes.md, "Conflicts")."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MCA_7 = {"rqpMca": {"queueId": 7}}
 
 
 def a_second_later(seen: Seen, kind: str, name: str) -> None:
-    """Resources have their age in whole seconds."""
+    """Wait a second, because ages of resources are in whole seconds."""
     made = seen.get(kind, name)["metadata"]["creationTimestamp"]
     eventually(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > made)
 
 
-def test_one_name_in_two_namespaces(
+def test_same_name_in_two_namespaces(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
     other = Seen(seen.cluster, new_namespace())
@@ -30,7 +30,7 @@ def test_one_name_in_two_namespaces(
     a_second_later(seen, "queue", "orders")
     other.apply(queue("mine", queueName="orders", maxLength=2))
     found = other.becomes("queue", "mine", "False", "Conflict")
-    assert f"belongs to Queue 'orders' in namespace '{seen.namespace}', which is older" in found["message"]
+    assert f"belongs to the older Queue 'orders' in namespace '{seen.namespace}'" in found["message"]
     assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"
     keeper.put("orders", b"one")
     seen.delete("queue", "orders")
@@ -39,23 +39,23 @@ def test_one_name_in_two_namespaces(
     assert keeper.take("orders") == [b"one"]
 
 
-def test_one_number(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_same_number(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.declared(queue("old", bindings=MCA_7))
     a_second_later(seen, "queue", "old")
     seen.apply(queue("new", bindings=MCA_7))
     found = seen.becomes("queue", "new", "False", "Conflict")
     assert found["message"] == (
-        f"an older Queue has rqp-mca 7 (Queue {seen.namespace}/old): choose other numbers, or delete one of them"
+        f"taken by an older Queue: rqp-mca 7 (Queue {seen.namespace}/old); choose other numbers or delete one of them"
     )
     assert keeper.find("new") is None
     seen.apply(queue("old", bindings={"rqpMca": {"queueId": 8}}))
     seen.becomes("queue", "new", "True", "Declared", 2.0)
 
 
-def test_the_oldest_gets_a_number_that_a_younger_one_had(
+def test_oldest_queue_takes_a_number_from_a_younger_one(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """The younger queue keeps its messages, and is reached by its name."""
+    """The younger queue keeps its messages and is reached by its name."""
     seen.declared(queue("old"))
     a_second_later(seen, "queue", "old")
     seen.declared(queue("new", bindings=MCA_7))
@@ -87,20 +87,20 @@ def two_with_numbers(seen: Seen) -> None:
     seen.declared(mca("new", 18))
 
 
-def test_two_that_swap_their_numbers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Whichever is heard of first."""
+def test_two_queues_swap_numbers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """In any order of events."""
     two_with_numbers(seen)
     keeper.put("new", b"one")
     for swapped in ([mca("old", 18), mca("new", 17)], [mca("new", 18), mca("old", 17)]):
         seen.apply(*swapped)
         for name in ("old", "new"):
-            seen.becomes("queue", name, "True", "Declared", 10.0)  # no pass over everything was needed
+            seen.becomes("queue", name, "True", "Declared", 10.0)  # without a full pass
         found = {name: number(keeper, name) for name in ("old", "new")}
         assert found == {each["metadata"]["name"]: mca_of(each) for each in swapped}
     assert keeper.take("new") == [b"one"]
 
 
-def test_three_that_swapped_their_numbers_while_the_operator_was_away(
+def test_three_queues_swap_numbers_while_the_operator_is_down(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
     first = new_operator().ready()
@@ -114,8 +114,8 @@ def test_three_that_swapped_their_numbers_while_the_operator_was_away(
         assert number(keeper, name) == has
 
 
-def test_who_lost_one_number_keeps_none(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Nor the one that it had before, and wants no more."""
+def test_queue_that_lost_a_number_keeps_none(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Nor its previous one, which it does not claim any more."""
     two_with_numbers(seen)
     seen.apply(mca("new", 17))
     seen.becomes("queue", "new", "False", "Conflict")
@@ -123,10 +123,8 @@ def test_who_lost_one_number_keeps_none(operator: OperatorProgram, seen: Seen, k
     assert (number(keeper, "new"), number(keeper, "third")) == (None, 18)
 
 
-def test_what_is_in_a_queue_without_its_number_is_counted(
-    new_operator: NewOperator, seen: Seen, keeper: Keeper
-) -> None:
-    """Scaling goes by it. One that never had a queue has none."""
+def test_queue_without_its_number_is_counted(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+    """Scaling uses the count. A Queue that never had a queue has none."""
     operator = new_operator(sweep_s=1, queue_metrics="true").ready()
     two_with_numbers(seen)
     seen.apply(mca("new", 17), mca("third", 17))
@@ -138,7 +136,7 @@ def test_what_is_in_a_queue_without_its_number_is_counted(
     assert depth % ("third", 0.0) in operator.page("metrics")[1]
 
 
-def test_two_that_lead_to_one_number_of_a_peer(operator: OperatorProgram, seen: Seen) -> None:
+def test_two_queues_with_one_target(operator: OperatorProgram, seen: Seen) -> None:
     seen.apply(peer("shop"), peer("depot"))
     seen.declared(queue("all", remote={"protocol": "rqp-mca", "queueId": 7}))
     a_second_later(seen, "queue", "all")
@@ -148,10 +146,10 @@ def test_two_that_lead_to_one_number_of_a_peer(operator: OperatorProgram, seen: 
     seen.becomes("queue", "some", "True", "Declared")
 
 
-def test_a_destination_stays_until_its_queue_lets_go(
+def test_target_stays_until_its_queue_releases_it(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """Messages are on their way there: an older Queue that comes to want it does not take it."""
+    """Its messages are in transit: an older Queue that claims the target later does not take it."""
 
     def leading(number: int) -> dict[str, object]:
         return {"protocol": "rqp-mca", "queueId": number}
@@ -172,6 +170,6 @@ def test_a_destination_stays_until_its_queue_lets_go(
 
 
 def leads(keeper: Keeper, name: str) -> int | None:
-    """The number of the queue there."""
+    """Return the remote number of the queue."""
     remote = keeper.spec(name).remote
     return remote.queue_id if remote else None

@@ -1,6 +1,6 @@
-"""Many Queues: what they cost, and that nothing is written about those that stay as they are.
+"""Many Queues: their cost, and no writes for unchanged ones.
 
-How fast a thousand are, and how big, is measured in benchmarks.
+Benchmarks measure time and memory of a thousand.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tests.operator.resource_documents import Seen, queue
 from tests.servers import eventually
 
 NUMBER = 200
-MAX_MEMORY = 120 << 20  # octets
+MAX_MEMORY = 120 << 20  # bytes
 PASSES = 2
 SWEEPS = "penstock_operator_sweeps_total"
 
@@ -36,7 +36,7 @@ def test_passes_over_many_unchanged_queues_write_nothing(new_operator: NewOperat
 
 
 def versions(seen: Seen) -> dict[str, Any]:
-    """Of all objects, which grow with whatever is written to one."""
+    """Return the resource versions of all objects, which change with every write."""
     found = seen.cluster.items("queues", seen.namespace)
     assert len(found) == NUMBER
     return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in found}

@@ -1,4 +1,4 @@
-"""What stays in the store without its resource is nobody's (docs/kubernetes.md, "Several operators on one store")."""
+"""Retained objects in the store lose their owner (docs/kubernetes.md, "Several operators on one store")."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tests.servers import eventually
 
 
 def two(new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen) -> tuple[OperatorProgram, Seen]:
-    """An operator of each namespace: that of `seen`, and the other namespace."""
+    """An operator for each namespace: that of `seen`, and the other one."""
     other = Seen(seen.cluster, new_namespace())
     first = new_operator(sweep_s=1).ready()
     new_operator(namespaces=other.namespace, sweep_s=1).ready()
     return first, other
 
 
-def test_a_retained_queue_is_anybodys(
+def test_retained_queue_can_be_adopted(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
-    """Its dead letters, too."""
+    """With its dead letters."""
     _, other = two(new_operator, new_namespace, seen)
     seen.declared(queue("mover"), queue("stays"))
     other.apply(queue("mover"), redrive("foreign", "stays"))
     found = other.becomes("queue", "mover", "False", "Conflict")
-    assert "if that operator is gone for good, penstock queue release mover" in found["message"]
+    assert "if that operator no longer exists, run penstock queue release mover" in found["message"]
     other.becomes("redrive", "foreign", "False", "Failed")
     keeper.put("mover", b"one")
     keeper.kill("stays", 3)
@@ -42,10 +42,10 @@ def test_a_retained_queue_is_anybodys(
     other.becomes("redrive", "own", "True", "Complete")
 
 
-def test_queues_that_went_while_the_operator_was_away_are_anybodys(
+def test_queues_deleted_while_the_operator_was_down_are_released(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
-    """Not those whose resource is there, or which are seen to elsewhere; one of another name is another one's."""
+    """Not those whose resource exists, or which others manage; a renamed one is another queue's."""
     first = new_operator().ready()
     seen.declared(queue("gone"), queue("there"), queue("other", queueName="before"))
     keeper.declare("far", owner="kubernetes elsewhere/far")
@@ -66,7 +66,7 @@ def test_queues_that_went_while_the_operator_was_away_are_anybodys(
     assert keeper.owner("gone") == f"kubernetes {seen.namespace}/gone"
 
 
-def test_what_an_uninstalled_release_leaves_is_anybodys(
+def test_uninstalled_release_releases_its_queues(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
     first, other = two(new_operator, new_namespace, seen)

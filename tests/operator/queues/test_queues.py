@@ -11,13 +11,13 @@ from tests.operator.resource_documents import Seen, peer, queue
 from tests.servers import Server, eventually
 from tests.store.desk import numbered
 
-QUICK_S = 2.0  # what one Queue may take
+QUICK_S = 2.0  # the limit for one Queue
 
 
-def test_a_queue_is_declared_and_followed(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_queue_is_declared_and_changed(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.apply(queue("orders", maxLength=5))
     found = seen.becomes("queue", "orders", "True", "Declared", QUICK_S)
-    assert found["message"] == "as it is declared"
+    assert found["message"] == "declared in the store"
     kept = keeper.find("orders")
     assert kept is not None
     assert (kept.owner, kept.spec.max_length) == (f"kubernetes {seen.namespace}/orders", 5)
@@ -28,14 +28,14 @@ def test_a_queue_is_declared_and_followed(operator: OperatorProgram, seen: Seen,
     kept = keeper.spec("orders")
     assert (kept.max_length, kept.message_ttl) == (7, 3_600_000)
     eventually(lambda: seen.events("orders") == ["Declared"])
-    assert seen.get("queue", "orders")["metadata"].get("finalizers") is None  # Retain: nobody has to wait
+    assert seen.get("queue", "orders")["metadata"].get("finalizers") is None  # Retain: no waiting
 
 
 def test_counts_are_in_the_status(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.declared(queue("orders"))
     keeper.put("orders", *numbered(3))
     keeper.kill("orders", 2, first=3)  # all were taken and refused
-    seen.apply(queue("orders", maxLength=100))  # counts alone are not written often
+    seen.apply(queue("orders", maxLength=100))  # changes of counts alone are rarely written
     eventually(lambda: seen.get("queue", "orders")["status"]["dead"] == 5)
     assert seen.get("queue", "orders")["status"]["depth"] == 0
     assert re.search(
@@ -43,7 +43,7 @@ def test_counts_are_in_the_status(operator: OperatorProgram, seen: Seen, keeper:
     )
 
 
-def test_a_paused_queue_says_so_and_may_have_another_name_in_the_store(
+def test_paused_queue_with_another_name_in_the_store(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
     seen.apply(queue("orders", queueName="Zam\u00f3wienia 1", paused=True))
@@ -52,7 +52,7 @@ def test_a_paused_queue_says_so_and_may_have_another_name_in_the_store(
     assert keeper.owner("Zam\u00f3wienia 1") == f"kubernetes {seen.namespace}/orders"
 
 
-def test_what_the_store_cannot_keep(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_unsupported_ack_level(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.apply(queue("orders", ackLevel="replicated:2"))
     found = seen.becomes("queue", "orders", "False", "AckLevelRefused")
     assert "replica" in found["message"]
@@ -61,19 +61,17 @@ def test_what_the_store_cannot_keep(operator: OperatorProgram, seen: Seen, keepe
     seen.declared(queue("orders"))
 
 
-def test_a_queue_whose_peer_is_missing_or_of_another_protocol_waits(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
+def test_queue_waits_for_its_peer(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.apply(queue("out", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["shop"]}))
     found = seen.becomes("queue", "out", "False", "UnknownPeer")
-    assert found["message"] == "no Peer is named shop: apply one; messages wait until then"
+    assert found["message"] == "there is no Peer shop: create it; messages wait until then"
     keeper.put("out", b"waits")
     seen.apply(peer("shop"))
     seen.becomes("queue", "out", "True", "Declared", QUICK_S)
     seen.apply(peer("shop", "text"))
     found = seen.becomes("queue", "out", "False", "UnknownPeer", QUICK_S)
     assert found["message"] == (
-        "Peer shop speaks text, and the Queue leads there by rqp-mca: name one that does; messages wait until then"
+        "Peer shop uses text, not the Queue's protocol rqp-mca: name another Peer; messages wait until then"
     )
     seen.apply(peer("shop"))
     seen.becomes("queue", "out", "True", "Declared", QUICK_S)
@@ -82,9 +80,7 @@ def test_a_queue_whose_peer_is_missing_or_of_another_protocol_waits(
     assert keeper.stats("out")["ready"] == 1
 
 
-def test_whatever_is_changed_in_the_store_is_put_right(
-    new_operator: NewOperator, seen: Seen, keeper: Keeper
-) -> None:
+def test_drift_is_corrected(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
     new_operator(sweep_s=1).ready()
     seen.declared(queue("orders", maxLength=5))
     keeper.declare("orders", owner="cli", max_length=9)
@@ -94,10 +90,10 @@ def test_whatever_is_changed_in_the_store_is_put_right(
     eventually(lambda: keeper.owner("orders") == f"kubernetes {seen.namespace}/orders")
 
 
-def test_a_queue_that_is_there_is_adopted_with_its_messages(
+def test_existing_queue_is_adopted_with_its_messages(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """Where it is: in another domain it stays its owner's."""
+    """Unless it is in another domain."""
     keeper.declare("orders", max_length=9)
     keeper.declare("far", domain="other")
     keeper.put("orders", b"one")
@@ -110,7 +106,7 @@ def test_a_queue_that_is_there_is_adopted_with_its_messages(
     assert keeper.take("orders") == [b"one"]
 
 
-def test_a_number_that_a_file_declared(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+def test_number_of_a_file_queue(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
     new_operator(sweep_s=1).ready()
     keeper.declare("old", bindings={"rqpMca": {"queueId": 7}})
     seen.apply(queue("new", bindings={"rqpMca": {"queueId": 7}}))
@@ -121,8 +117,8 @@ def test_a_number_that_a_file_declared(new_operator: NewOperator, seen: Seen, ke
     seen.becomes("queue", "new", "True", "Declared")
 
 
-def test_what_the_store_refuses_otherwise(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """It is told in the store's own words, and keeps no other Queue from being declared."""
+def test_other_refusals_of_the_store(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """They are reported with the store's text and do not block other Queues."""
     seen.declared(queue("orders"))
     keeper.spoil("orders")
     seen.apply(queue("orders", maxLength=5), queue("other"))
@@ -132,15 +128,15 @@ def test_what_the_store_refuses_otherwise(operator: OperatorProgram, seen: Seen,
     eventually(lambda: seen.events("orders") == ["Declared", "Refused"])
 
 
-def test_a_queue_with_a_big_document(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Of more octets than all annotations may have: it is followed as others are, and what is said of it is cut."""
+def test_queue_with_a_large_document(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Larger than the limit of annotations: changes are seen, and the message is cut."""
     peers = [f"{number:03}".ljust(250, "x") for number in range(1000)]
     access = {"certificates": [f"{number:03}".ljust(250, "x") for number in range(200)]}
     remote = {"protocol": "rqp-mca", "queueId": 7, "peers": peers}
     document = queue("out", remote=remote, access=access, deletionPolicy="Delete")
     seen.cluster.create(document, seen.namespace)
     found = seen.becomes("queue", "out", "False", "UnknownPeer")
-    assert found["message"].startswith("no Peer is named 000x")
+    assert found["message"].startswith("there is no Peer 000x")
     seen.cluster.patch("queue", "out", {"spec": {"maxLength": 5}}, seen.namespace)
     seen.becomes("queue", "out", "False", "UnknownPeer")
     assert keeper.spec("out").max_length == 5
@@ -152,12 +148,12 @@ def test_a_queue_with_a_big_document(operator: OperatorProgram, seen: Seen, keep
 
 
 def notes(seen: Seen, name: str) -> dict[str, str]:
-    """Of kopf."""
+    """Return kopf's annotations."""
     found: dict[str, str] = seen.get("queue", name)["metadata"].get("annotations", {})
     return {name: text for name, text in found.items() if name.startswith("penstock.dev/")}
 
 
-def test_an_empty_store_is_filled_again(
+def test_empty_store_gets_its_queues_again(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
     seen.apply(queue("orders"), queue("invoices", bindings={"rqpCast": {"key": 7}}), peer("shop"))

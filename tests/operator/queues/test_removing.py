@@ -1,4 +1,4 @@
-"""Queues that go (docs/kubernetes.md, "Deletion"): by their policy, and never so that something hangs."""
+"""Deletion of Queues (docs/kubernetes.md, "Deletion"): by their policy, and never blocked."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ def declared(seen: Seen, name: str, policy: str) -> None:
         eventually(lambda: seen.get("queue", name)["metadata"].get("finalizers") == [FINALIZER])
 
 
-def test_what_goes_with_a_queue_is_what_its_policy_says(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
+def test_deletion_policy_is_applied(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     policies = {"kept": "Retain", "gone": "Delete", "changed": "Delete"}
     policies |= {"empty": "DeleteIfEmpty", "full": "DeleteIfEmpty"}
     keeper.declare("shared", owner="kubernetes elsewhere/shared")
@@ -45,13 +43,13 @@ def test_what_goes_with_a_queue_is_what_its_policy_says(
     assert (keeper.take("kept"), keeper.take("full")) == ([b"one"], [b"one"])
     assert keeper.owner("shared") == "kubernetes elsewhere/shared"
     eventually(lambda: seen.events("gone") == ["Declared", "Removed"])
-    assert seen.event("gone", "Removed").endswith("with it 2 messages and 3 dead letters")
+    assert seen.event("gone", "Removed").endswith("with 2 messages and 3 dead letters")
     eventually(lambda: seen.events("full") == ["Declared", "Retained"])
     assert operator.metric("penstock_operator_removed_total", outcome="Removed") == 2
     seen.declared(queue("kept"))
 
 
-def test_a_store_that_is_away_holds_nobody_for_ever(
+def test_unavailable_store_does_not_block_deletion_forever(
     new_operator: NewOperator, seen: Seen, store: Server
 ) -> None:
     new_operator(delete_timeout_s=3).ready()
@@ -61,10 +59,10 @@ def test_a_store_that_is_away_holds_nobody_for_ever(
     assert seen.events("orders")[-1] == "Abandoned"
 
 
-def test_a_domain_that_lost_its_data_is_waited_for_and_said(
+def test_lost_domain_is_waited_for_and_reported(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
-    """Its queues are not gone: who restores the shard has them again. Also by one who has never seen them."""
+    """Its queues are not deleted: a restored shard has them. Also for an operator that has never seen them."""
     first = new_operator(delete_timeout_s=3).ready()
     seen.declared(queue("orders", deletionPolicy="Delete", domain="other"))
     eventually(lambda: seen.get("queue", "orders")["metadata"].get("finalizers") == [FINALIZER])
@@ -75,7 +73,7 @@ def test_a_domain_that_lost_its_data_is_waited_for_and_said(
     assert seen.events("orders")[-1] == "Abandoned"
 
 
-def test_a_store_that_comes_back_in_time_is_asked(
+def test_store_back_in_time_is_used(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
     declared(seen, "orders", "Delete")
@@ -88,10 +86,10 @@ def test_a_store_that_comes_back_in_time_is_asked(
     assert keeper.find("orders") is None
 
 
-def test_the_time_for_the_store_begins_with_the_operator(
+def test_time_limit_starts_with_the_operator(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """Nobody asked the store while the operator was away."""
+    """Time while the operator was down does not count."""
     first = new_operator().ready()
     declared(seen, "orders", "Delete")
     first.kill()
@@ -108,15 +106,15 @@ def test_the_time_for_the_store_begins_with_the_operator(
 
 
 def tried(seen: Seen) -> bool:
-    """Once or more often, as kopf notes it; or nobody is left for whom it is tried."""
+    """Whether kopf noted one attempt or more, or the object is gone."""
     found = seen.cluster.items("queues", seen.namespace)
     return all("penstock.dev/leaving" in one["metadata"].get("annotations", {}) for one in found)
 
 
-def test_nothing_is_made_that_nobody_would_remove(
+def test_queue_is_not_created_without_its_finalizer(
     api_server: ApiServer, seen: Seen, keeper: Keeper, store: Server, tmp_path: Path
 ) -> None:
-    """Here the finalizer cannot be put on; else it comes some time after the resource."""
+    """The finalizer cannot be added here; later it can."""
     role, binding = rights("operator")
     unable = {**role, "rules": [without_patch(rule) for rule in role["rules"]]}
     user = api_server.as_user("operator")
@@ -129,7 +127,7 @@ def test_nothing_is_made_that_nobody_would_remove(
         done = running.metric("penstock_operator_sweeps_total", result="done")
         eventually(lambda: running.metric("penstock_operator_sweeps_total", result="done") >= done + 2)
         found = seen.becomes("queue", "orders", "False", "Pending")
-        assert "waits for the finalizer penstock.dev/store" in found["message"]
+        assert "waiting for the finalizer penstock.dev/store" in found["message"]
         assert keeper.find("orders") is None
         seen.apply(role)
         seen.becomes("queue", "orders", "True", "Declared", 60)
@@ -140,7 +138,7 @@ def test_nothing_is_made_that_nobody_would_remove(
         running.kill()
 
 
-def test_one_that_somebody_else_holds_says_where_its_queue_is(
+def test_queue_kept_by_a_foreign_finalizer_reports_its_state(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
     operator = new_operator(queue_metrics="true").ready()
@@ -150,12 +148,12 @@ def test_one_that_somebody_else_holds_says_where_its_queue_is(
     depth = f'penstock_operator_queue_depth{{name="gone",namespace="{seen.namespace}"}}'
     assert depth in operator.page("metrics")[1]
     for name, says in (
-        ("gone", "the queue is gone"),
-        ("kept", "the queue stays in the store, as deletionPolicy says"),
+        ("gone", "the queue was deleted"),
+        ("kept", "the queue stays in the store (deletionPolicy)"),
     ):
         seen.delete("queue", name, patience_s=0)
         found = seen.becomes("queue", name, "False", "Removed")
-        assert found["message"] == f"{says}; the resource is held by example.org/hold"
+        assert found["message"] == f"{says}; the resource waits for the finalizers example.org/hold"
     assert (keeper.find("gone"), keeper.owner("kept")) == (None, f"kubernetes {seen.namespace}/kept")
     assert depth not in operator.page("metrics")[1]
     eventually(lambda: seen.events("gone") == ["Declared", "Removed"])
@@ -165,12 +163,12 @@ def test_one_that_somebody_else_holds_says_where_its_queue_is(
 
 
 def without_patch(rule: dict[str, Any]) -> dict[str, Any]:
-    """Of resources; their statuses may still be written."""
+    """Permissions without `patch` of resources; their statuses are writable."""
     verbs = [verb for verb in rule["verbs"] if verb != "patch" or "queues/status" in rule["resources"]]
     return {**rule, "verbs": verbs}
 
 
-def test_one_that_goes_during_its_look(
+def test_queue_deleted_while_being_reconciled(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
     seen.declared(queue("before"))
@@ -182,17 +180,17 @@ def test_one_that_goes_during_its_look(
     seen.apply(queue("last", deletionPolicy="Delete"))
     eventually(
         lambda: seen.get("queue", "last")["metadata"].get("finalizers")
-    )  # it has heard of the end before
+    )  # it already knows of the deletion
     store.cont()
     eventually(lambda: operator.metric("penstock_operator_looks_total", kind="queues") >= looked + 2)
     seen.becomes("queue", "before", "True", "Declared")
     assert keeper.find("orders") is None
 
 
-def test_a_policy_may_change_while_the_store_is_away(
+def test_policy_change_while_the_store_is_unavailable(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """Who waits for it may let the resource go at once, and keeps the queue."""
+    """Retain lets the resource be deleted at once and keeps the queue."""
     declared(seen, "orders", "Delete")
     keeper.put("orders", b"one")
     store.kill9()
@@ -207,7 +205,9 @@ def test_a_policy_may_change_while_the_store_is_away(
     assert operator.metric("penstock_operator_removed_total") == 0
 
 
-def test_what_went_while_the_operator_was_away(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+def test_queues_deleted_while_the_operator_was_down(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
     first = new_operator().ready()
     for policy in ("Delete", "Retain"):
         declared(seen, policy.lower(), policy)

@@ -17,7 +17,7 @@ from tests.store.desk import numbered
 
 @pytest.fixture
 def orders(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> str:
-    """A queue with five that were refused and three that expired, all dead."""
+    """A queue with eight dead letters: five refused, three expired."""
     return prepared(seen, keeper)
 
 
@@ -32,10 +32,10 @@ def told(seen: Seen, name: str) -> tuple[int, int, int]:
     return status["matched"], status["moved"], status["remaining"]
 
 
-def test_all_go_back_in_their_order(orders: str, seen: Seen, keeper: Keeper) -> None:
+def test_redrive_keeps_order(orders: str, seen: Seen, keeper: Keeper) -> None:
     seen.apply(redrive("again", orders))
     found = seen.becomes("redrive", "again", "True", "Complete")
-    assert found["message"] == "5 dead letters are in orders"
+    assert found["message"] == "moved 5 dead letters to orders"
     assert told(seen, "again") == (5, 5, 0)
     assert keeper.take("orders") == numbered(5)
     eventually(lambda: seen.events("again") == ["Running", "Complete"])
@@ -44,15 +44,15 @@ def test_all_go_back_in_their_order(orders: str, seen: Seen, keeper: Keeper) -> 
     )
 
 
-def test_a_dry_run_moves_nothing(orders: str, seen: Seen, keeper: Keeper) -> None:
+def test_dry_run_moves_nothing(orders: str, seen: Seen, keeper: Keeper) -> None:
     seen.apply(redrive("look", orders, dryRun=True))
     seen.becomes("redrive", "look", "True", "Complete")
     assert told(seen, "look") == (5, 0, 5)
-    assert "none is moved" in seen.event("look", "Running")
+    assert "none are moved" in seen.event("look", "Running")
     assert len(keeper.dead("orders")) == 5
 
 
-def test_only_those_that_are_meant(orders: str, seen: Seen, keeper: Keeper) -> None:
+def test_filter_selects_letters(orders: str, seen: Seen, keeper: Keeper) -> None:
     keeper.kill("orders", 3, "expired", first=5)
     seen.declared(queue("other"))
     seen.apply(redrive("expired", orders, filter={"reasons": ["expired"], "origin": "test"}, target="other"))
@@ -64,7 +64,7 @@ def test_only_those_that_are_meant(orders: str, seen: Seen, keeper: Keeper) -> N
     assert told(seen, "old") == (0, 0, 0)
 
 
-def test_no_faster_than_it_says(orders: str, seen: Seen, keeper: Keeper) -> None:
+def test_rate_limit_is_kept(orders: str, seen: Seen, keeper: Keeper) -> None:
     keeper.kill("orders", 35, "refused", first=5)
     began = time.monotonic()
     seen.apply(redrive("slow", orders, rate=10))
@@ -74,7 +74,7 @@ def test_no_faster_than_it_says(orders: str, seen: Seen, keeper: Keeper) -> None
     assert keeper.take("orders") == numbered(40)
 
 
-def test_a_killed_operator_goes_on_and_counts_right(
+def test_killed_operator_continues_with_an_exact_count(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
     first = new_operator().ready()
@@ -82,7 +82,7 @@ def test_a_killed_operator_goes_on_and_counts_right(
     seen.apply(redrive("again", "orders", rate=20))
     eventually(lambda: keeper.stats("orders")["redriven"] >= 20)
     first.kill()
-    keeper.kill("orders", 7, "expired", first=60)  # they died later, and are not meant
+    keeper.kill("orders", 7, "expired", first=60)  # died later, and are not included
     new_operator().ready()
     seen.becomes("redrive", "again", "True", "Complete", 60)
     assert told(seen, "again") == (60, 60, 0)
@@ -90,7 +90,7 @@ def test_a_killed_operator_goes_on_and_counts_right(
     assert keeper.stats("orders")["redriven"] == 60
 
 
-def test_a_full_or_paused_target_is_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_full_or_paused_target_is_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     prepared(seen, keeper)
     seen.declared(queue("orders", maxLength=2))
     seen.apply(redrive("again", "orders"))
@@ -107,7 +107,7 @@ def test_a_full_or_paused_target_is_waited_for(operator: OperatorProgram, seen: 
     assert first + keeper.take("orders") == numbered(5)
 
 
-def test_what_somebody_else_removed(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_letters_removed_by_others(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     prepared(seen, keeper, 20)
     seen.apply(redrive("again", "orders", rate=2))
     eventually(lambda: keeper.stats("orders")["redriven"] >= 1)
@@ -120,8 +120,8 @@ def test_what_somebody_else_removed(operator: OperatorProgram, seen: Seen, keepe
     assert keeper.stats("orders")["redriven"] == moved
 
 
-def test_a_source_that_is_made_anew_on_the_way(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """What it counted went with it."""
+def test_recreated_source(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Its count is lost with it."""
     keeper.declare("orders")
     keeper.kill("orders", 400)
     seen.apply(queue("fixed"), redrive("again", "orders", target="fixed", rate=20))
@@ -130,16 +130,16 @@ def test_a_source_that_is_made_anew_on_the_way(operator: OperatorProgram, seen: 
     keeper.declare("orders")
     keeper.kill("orders", 3, first=1000)
     found = seen.becomes("redrive", "again", "False", "Failed", 30)
-    assert "source 'orders' was deleted on the way" in found["message"]
+    assert "source 'orders' was deleted with its dead letters" in found["message"]
     matched, moved, remaining = told(seen, "again")
     assert (matched, moved + remaining) == (400, 400)
     assert moved >= 20
-    assert len(keeper.take("fixed")) - moved in range(11)  # of two steps that were not counted any more
+    assert len(keeper.take("fixed")) - moved in range(11)  # of two steps that were not counted
     assert len(keeper.dead("orders")) == 3
 
 
-def test_queues_that_come_later_are_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """As when they are applied together. A minute later it would fail."""
+def test_missing_queues_are_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """As when they are applied together. After a minute it would fail."""
     prepared(seen, keeper)
     seen.apply(redrive("again", "orders", target="fresh"), redrive("lost", "nowhere"))
     for name, says in (
@@ -153,22 +153,22 @@ def test_queues_that_come_later_are_waited_for(operator: OperatorProgram, seen: 
 
 
 def test_queues_of_another_namespace(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Who may not touch them by a Queue may not by a Redrive."""
+    """A namespace that may not use them with a Queue may not with a Redrive."""
     keeper.declare("theirs", owner="kubernetes elsewhere/theirs")
     keeper.kill("theirs", 3)
     seen.apply(queue("ours"), redrive("steal", "theirs", target="ours"))
     found = seen.becomes("redrive", "steal", "False", "Failed")
     assert found["message"] == (
-        "queue 'theirs' belongs to a Queue in namespace 'elsewhere': apply the Redrive there"
+        "queue 'theirs' belongs to a Queue in namespace 'elsewhere': create the Redrive there"
     )
     assert len(keeper.dead("theirs")) == 3
 
 
-def test_a_message_that_the_target_never_takes(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """What had moved before is told."""
+def test_message_too_large_for_the_target(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Letters moved before are reported."""
     small = {"protocol": "rqp-mca", "queueId": 9, "maxMessageBytes": 6}
     seen.declared(peer("shop"), queue("orders"), queue("small", remote=small))
-    keeper.kill("orders", 3)  # of six octets each
+    keeper.kill("orders", 3)  # six bytes each
     keeper.kill("orders", 1, first=1_000_000)  # of eight
     seen.apply(redrive("again", "orders", target="small"))
     found = seen.becomes("redrive", "again", "False", "Failed")
@@ -177,22 +177,24 @@ def test_a_message_that_the_target_never_takes(operator: OperatorProgram, seen: 
     assert len(keeper.dead("orders")) == 1
 
 
-def test_it_ends_when_it_is_deleted(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_deleted_redrive_stops(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     prepared(seen, keeper, 50)
     seen.apply(redrive("slow", "orders", rate=5))
     eventually(lambda: keeper.stats("orders")["redriven"] >= 5)
     assert keeper.runs("orders") == 1
     seen.delete("redrive", "slow", 10)
-    eventually(lambda: keeper.runs("orders") == 0)  # by now nobody counts, as nobody moves
+    eventually(lambda: keeper.runs("orders") == 0)  # the count has stopped, because no message moves
     moved = keeper.stats("orders")["redriven"]
     seen.apply(redrive("rest", "orders", rate=1000))
     seen.becomes("redrive", "rest", "True", "Complete")
     assert told(seen, "rest") == (50 - moved, 50 - moved, 0)
-    eventually(lambda: keeper.runs("orders") == 0)  # the store counts no run that is over
+    eventually(lambda: keeper.runs("orders") == 0)  # the store counts no finished run
     assert keeper.take("orders") == numbered(50)
 
 
-def test_it_ends_though_somebody_else_holds_it(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_redrive_kept_by_a_foreign_finalizer_stops(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
     prepared(seen, keeper, 200)
     document = redrive("slow", "orders", rate=40)
     seen.apply({**document, "metadata": {"name": "slow", "finalizers": ["example.org/hold"]}})
@@ -205,24 +207,24 @@ def test_it_ends_though_somebody_else_holds_it(operator: OperatorProgram, seen: 
     seen.finalizers("redrive", "slow")
 
 
-def test_one_that_is_made_anew_ends_the_old_one(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
-    """Whatever is heard first, the new one's beginning or the old one's end."""
+def test_recreated_redrive_stops_the_old_one(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """In either order of the events."""
     seen.declared(*map(queue, ("orders", "old", "new")))
     keeper.kill("orders", 400)
     for name in ("one", "two"):
         seen.apply(redrive(name, "orders", target="old", rate=40))
         eventually(lambda name=name: seen.get("redrive", name).get("status", {}).get("moved"))
-        seen.renew(redrive(name, "orders", target="new", filter={"reasons": ["expired"]}))  # of which is none
+        seen.renew(
+            redrive(name, "orders", target="new", filter={"reasons": ["expired"]})
+        )  # none of them exists
         seen.becomes("redrive", name, "True", "Complete")
         moved = keeper.stats("orders")["redriven"]
         time.sleep(1.0)  # the old one would have moved forty more
-        assert keeper.stats("orders")["redriven"] <= moved + 10  # of a step that was under way
+        assert keeper.stats("orders")["redriven"] <= moved + 10  # of a step in progress
         assert told(seen, name) == (0, 0, 0)
 
 
-def test_a_finished_one_is_not_begun_again(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+def test_complete_redrive_is_not_started_again(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
     first = new_operator().ready()
     prepared(seen, keeper)
     seen.apply(redrive("again", "orders"))
@@ -234,7 +236,7 @@ def test_a_finished_one_is_not_begun_again(new_operator: NewOperator, seen: Seen
     assert keeper.stats("orders")["redriven"] == 5
 
 
-def test_a_target_in_another_domain_is_refused_though_nothing_would_move(
+def test_target_in_another_domain_is_refused_without_letters_too(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
     seen.declared(queue("orders"), queue("elsewhere", domain="second"))

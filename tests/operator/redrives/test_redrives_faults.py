@@ -1,4 +1,4 @@
-"""Redrives that are held up, cut or ended on their way: what they tell is exact (docs/kubernetes.md, "Redrive")."""
+"""Interrupted and deleted Redrives report exact counts (docs/kubernetes.md, "Redrive")."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from functools import partial
 import pytest
 from penstock_operator.cluster.resources import Key
 from penstock_operator.documents.redrive_spec import RedriveSpec
-from penstock_operator.redrives.redrive_status import TELL_S
+from penstock_operator.redrives.redrive_run import Progress, RedriveRun
+from penstock_operator.redrives.redrive_status import REPORT_S
 from penstock_operator.redrives.redrives import FOR_QUEUES_S, Redrives
-from penstock_operator.redrives.redriving import Progress, Redriving
 
 from services.store import Store
 from tests.operator.conftest import NewOperator
@@ -30,8 +30,8 @@ REDRIVEN = "penstock_operator_redriven_total"
 WRITTEN = "penstock_operator_status_patches_total"
 
 
-def test_it_is_told_now_and_then_and_counted(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Four steps a second, of which not each is written."""
+def test_progress_is_reported_periodically(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Four steps a second, not all of which are written."""
     prepared(seen, keeper, 100)
     began = time.monotonic()
     seen.apply(redrive("slow", "orders", rate=20))
@@ -39,11 +39,11 @@ def test_it_is_told_now_and_then_and_counted(operator: OperatorProgram, seen: Se
     assert 0 < operator.metric(REDRIVEN) < 100
     seen.becomes("redrive", "slow", "True", "Complete", 60)
     ends = 2  # the first and the last are written at once
-    assert operator.metric(WRITTEN, kind="redrives") <= (time.monotonic() - began) / TELL_S + ends
+    assert operator.metric(WRITTEN, kind="redrives") <= (time.monotonic() - began) / REPORT_S + ends
     assert operator.metric(REDRIVEN) == 100
 
 
-def test_a_store_that_is_killed_on_the_way(
+def test_store_killed_during_a_redrive(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
     prepared(seen, keeper, 60)
@@ -59,8 +59,8 @@ def test_a_store_that_is_killed_on_the_way(
     assert operator.metric(REDRIVEN) == 60
 
 
-async def test_answers_that_are_lost(store: Server, keeper: Keeper) -> None:
-    """They were moved, and nobody was told how many: the store counted them in that step."""
+async def test_lost_replies(store: Server, keeper: Keeper) -> None:
+    """The letters were moved without a reply: the store counted them in that step."""
     await asyncio.to_thread(keeper.declare, "orders")
     await asyncio.to_thread(keeper.kill, "orders", 20)
     steps: list[Progress] = []
@@ -72,7 +72,7 @@ async def test_answers_that_are_lost(store: Server, keeper: Keeper) -> None:
     async with Proxy(store.port) as proxy:
         through = Store(proxy.url, "operator")
         spec = RedriveSpec.model_validate({"source": "orders", "rate": 20})
-        ended = await Redriving(through, spec, "shop", "a-run", tell).go(None)
+        ended = await RedriveRun(through, spec, "shop", "a-run", tell).go(None)
         await through.close(1.0)
     assert proxy.lost == 2
     assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)
@@ -81,7 +81,7 @@ async def test_answers_that_are_lost(store: Server, keeper: Keeper) -> None:
 
 
 class Run:
-    """All Redrives, in the test's process. Time passes when the test says so."""
+    """All Redrives, in the test's process. The test advances the time."""
 
     def __init__(self, inside: Inside, store: Store) -> None:
         self.again: list[Key] = []
@@ -104,17 +104,17 @@ async def run(inside: Inside, store: Server) -> AsyncIterator[Run]:
 
 
 @pytest.mark.parametrize("later_s", [0, FOR_QUEUES_S])
-async def test_a_target_that_goes_on_the_way(
+async def test_target_deleted_during_a_redrive(
     run: Run, inside: Inside, seen: Seen, keeper: Keeper, later_s: float
 ) -> None:
-    """It may come again for a minute after the Redrive began; then it is `Failed`. What had moved is told."""
+    """It may come back within a minute of the start; then the Redrive fails and reports the moved letters."""
     for name in ("orders", "other"):
         await asyncio.to_thread(keeper.declare, name)
     await asyncio.to_thread(keeper.kill, "orders", 40)
     seen.apply(redrive("again", "orders", target="other", rate=10))
     resource = read(seen, "redrive", "again")
-    inside.mirror.is_there(resource)
-    await run.redrives.look(resource)
+    inside.mirror.put(resource)
+    await run.redrives.reconcile(resource)
     await until(lambda: inside.count(REDRIVEN) > 0)
     run.clock.now += later_s
     await asyncio.to_thread(keeper.remove, "other")
@@ -124,28 +124,28 @@ async def test_a_target_that_goes_on_the_way(
     assert 0 < moved < 40
     assert told(seen, "again") == (40, moved, 40 - moved)
     assert inside.count(REDRIVEN) == moved
-    assert seen.condition("redrive", "again")["message"] == "target 'other' was deleted on the way"
+    assert seen.condition("redrive", "again")["message"] == "target 'other' was deleted during the redrive"
     await until(lambda: run.again == ([] if later_s else [resource.key]))
     await until(partial(counts, keeper, 0 if later_s else 1))
 
 
-async def test_the_minute_for_queues_begins_when_the_store_can_be_asked(
+async def test_minute_for_queues_starts_with_the_store(
     run: Run, inside: Inside, seen: Seen, keeper: Keeper
 ) -> None:
-    """However old the Redrive is by then; and a queue that a Queue declares is waited for without an end."""
+    """However old the Redrive is; a queue declared by a Queue is waited for without limit."""
     await asyncio.to_thread(keeper.declare, "other")
     seen.apply(redrive("again", "orders"), redrive("lost", "nowhere"), queue("to-come", queueName="orders"))
     resources = [read(seen, "redrive", name) for name in ("again", "lost")]
     resources = [replace(one, created="2020-01-01T00:00:00Z") for one in resources]
     for each in (*resources, read(seen, "queue", "to-come")):
-        inside.mirror.is_there(each)
+        inside.mirror.put(each)
 
     async def looked(name: str, reason: str) -> None:
         (one,) = (each for each in resources if each.key.name == name)
         run.again.clear()
         newest = inside.mirror.get(one.key)
         assert newest is not None
-        await run.redrives.look(replace(newest, created=one.created))
+        await run.redrives.reconcile(replace(newest, created=one.created))
         expected = [] if reason == "Failed" else [one.key]
         await until(lambda: run.again == expected and run.redrives.is_idle)
         assert await run.reason(seen, name) == reason
@@ -157,19 +157,17 @@ async def test_the_minute_for_queues_begins_when_the_store_can_be_asked(
     await looked("lost", "Failed")
 
 
-async def test_a_domain_that_lost_its_data_is_waited_for(
-    run: Run, inside: Inside, seen: Seen, keeper: Keeper
-) -> None:
-    """Its source has not been deleted, and may come back."""
+async def test_lost_domain_is_waited_for(run: Run, inside: Inside, seen: Seen, keeper: Keeper) -> None:
+    """Its source was not deleted and may come back."""
     await asyncio.to_thread(keeper.declare, "orders", domain="other")
     await asyncio.to_thread(keeper.kill, "orders", 3)
     await asyncio.to_thread(keeper.lose_domain, "other")
     seen.apply(redrive("again", "orders"))
     resource = read(seen, "redrive", "again")
-    inside.mirror.is_there(resource)
+    inside.mirror.put(resource)
     for _ in range(2):
         run.again.clear()
-        await run.redrives.look(resource)
+        await run.redrives.reconcile(resource)
         await until(lambda: run.again == [resource.key] and run.redrives.is_idle)
         run.clock.now += FOR_QUEUES_S
     await until(partial(is_so, run, seen, "Pending"))
@@ -185,12 +183,12 @@ async def counts(keeper: Keeper, number: int) -> bool:
     return await asyncio.to_thread(keeper.runs, "orders") == number
 
 
-def test_a_target_that_is_nearly_full(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """It runs and waits by turns: that is told now and then, and is no warning."""
+def test_nearly_full_target(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """It runs and waits alternately, which is reported at intervals and is no warning."""
     seen.declared(queue("orders"), queue("small", maxLength=2))
     keeper.kill("orders", 30)
     began = time.monotonic()
-    seen.apply(redrive("again", "orders", target="small", rate=4))  # a step is of one message
+    seen.apply(redrive("again", "orders", target="small", rate=4))  # one message a step
     moved = 0
 
     def took_all() -> bool:
@@ -211,8 +209,8 @@ def test_a_target_that_is_nearly_full(operator: OperatorProgram, seen: Seen, kee
     assert len(turns) <= 2 + minutes
 
 
-async def test_what_is_told_adds_up_after_a_kill(store: Server, keeper: Keeper) -> None:
-    """The store knows of letters that our status, which is older, does not."""
+async def test_counts_are_consistent_after_a_kill(store: Server, keeper: Keeper) -> None:
+    """The store has counted letters that the older status lacks."""
     await asyncio.to_thread(keeper.declare, "orders")
     await asyncio.to_thread(keeper.kill, "orders", 20)
     told: list[Progress] = []
@@ -228,20 +226,18 @@ async def test_what_is_told_adds_up_after_a_kill(store: Server, keeper: Keeper) 
     through = Store(store.url, "operator")
     spec = RedriveSpec.model_validate({"source": "orders", "rate": 20})
     with pytest.raises(asyncio.CancelledError):
-        await Redriving(through, spec, "shop", "a-run", tell_until_killed).go(None)
+        await RedriveRun(through, spec, "shop", "a-run", tell_until_killed).go(None)
     written = told[1]
     told.clear()
-    ended = await Redriving(through, spec, "shop", "a-run", tell).go(written)
+    ended = await RedriveRun(through, spec, "shop", "a-run", tell).go(written)
     await through.close(1.0)
     assert written.moved == 5
     assert [(step.moved, step.remaining) for step in told] == [(5, 15), (15, 5), (20, 0)]
     assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)
 
 
-def test_a_status_that_somebody_wrote_and_nobody_can_read(
-    new_operator: NewOperator, seen: Seen, keeper: Keeper
-) -> None:
-    """The API server takes either. Nothing is moved, and those behind it are."""
+def test_unreadable_status(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+    """The API server accepts either. Nothing is moved, and other Redrives run."""
     spoilt = {"small": "2026-11-25t15:00:00z", "late": "9999-12-31T23:59:59-23:00"}
     seen.apply(queue("orders"), *(redrive(name, "orders") for name in spoilt))
     for name, began in spoilt.items():
@@ -249,7 +245,7 @@ def test_a_status_that_somebody_wrote_and_nobody_can_read(
     new_operator().ready()
     for name, began in spoilt.items():
         found = seen.becomes("redrive", name, "False", "Failed")
-        assert f"status.startedAt is '{began}', which no operator writes" in found["message"]
+        assert f"status.startedAt is '{began}', which is not a valid time" in found["message"]
     seen.becomes("queue", "orders", "True", "Declared")
     keeper.kill("orders", 5)
     seen.apply(redrive("again", "orders"))

@@ -1,4 +1,4 @@
-"""What a Redrive brings back stays in its trace (docs/tracing.md)."""
+"""Redriven messages keep their trace (docs/tracing.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def collector(tmp_path: Path) -> Iterator[Collector]:
 
 
 async def dies(store: Server, collector: Collector) -> str:
-    """A message that is traced; the id of its dead letter."""
+    """Let a traced message die; return the id of its dead letter."""
     async with traced_store(store.url, collector.endpoint) as traced:
         found = await traced.catalogue.find("orders")
         await traced.put(found, b"a pump")
@@ -36,7 +36,7 @@ async def dies(store: Server, collector: Collector) -> str:
         return letter
 
 
-def test_it_goes_on_with_the_trace(
+def test_redriven_message_stays_in_its_trace(
     new_operator: NewOperator,
     seen: Seen,
     keeper: Keeper,

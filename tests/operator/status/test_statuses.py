@@ -1,4 +1,4 @@
-"""What is written about a resource, and when (docs/kubernetes.md, "What a status says"), on a real API server."""
+"""Contents and writes of statuses (docs/kubernetes.md, "Status"), on a real API server."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ TAKEN = "penstock_operator_events_total"
 
 
 def deep(depth: int, reason: Reason = Reason.DECLARED) -> Verdict:
-    return Verdict(Ready.YES, reason, "as it is declared", {"depth": depth})
+    return Verdict(Ready.YES, reason, "declared in the store", {"depth": depth})
 
 
 async def settle(inside: Inside, seen: Seen, verdict: Verdict) -> dict[str, Any]:
-    """Its status then."""
+    """Wait until the status is stable, and return it."""
     await inside.statuses.settle(read(seen, "queue", "orders"), verdict)
     return dict(read(seen, "queue", "orders").status)
 
 
-async def test_counts_alone_are_not_written_often(inside: Inside, seen: Seen) -> None:
+async def test_counts_are_written_at_intervals(inside: Inside, seen: Seen) -> None:
     seen.apply(queue("orders"))
     assert (await settle(inside, seen, deep(1)))["depth"] == 1
     inside.clock.now += COUNTS_S - 1
@@ -37,11 +37,11 @@ async def test_counts_alone_are_not_written_often(inside: Inside, seen: Seen) ->
     inside.clock.now += 1
     assert (await settle(inside, seen, deep(3)))["depth"] == 3
     inside.clock.now += COUNTS_S - 1
-    assert (await settle(inside, seen, deep(4)))["depth"] == 3  # from the last writing on
+    assert (await settle(inside, seen, deep(4)))["depth"] == 3  # since the last write
     assert inside.count(WRITTEN) == 2
 
 
-async def test_what_is_the_same_is_never_written(inside: Inside, seen: Seen) -> None:
+async def test_unchanged_status_is_not_written(inside: Inside, seen: Seen) -> None:
     seen.apply(queue("orders"))
     for _ in range(3):
         await settle(inside, seen, deep(1))
@@ -49,7 +49,7 @@ async def test_what_is_the_same_is_never_written(inside: Inside, seen: Seen) -> 
     assert inside.count(WRITTEN) == 1
 
 
-async def test_another_verdict_is_written_at_once(inside: Inside, seen: Seen) -> None:
+async def test_changed_verdict_is_written_at_once(inside: Inside, seen: Seen) -> None:
     seen.apply(queue("orders"))
     await settle(inside, seen, deep(1))
     status = await settle(inside, seen, deep(2, Reason.PAUSED))
@@ -57,8 +57,8 @@ async def test_another_verdict_is_written_at_once(inside: Inside, seen: Seen) ->
     assert inside.count(WRITTEN) == 2
 
 
-async def test_another_document_is_answered_at_once(inside: Inside, seen: Seen) -> None:
-    """Though the verdict is the same."""
+async def test_new_generation_is_answered_at_once(inside: Inside, seen: Seen) -> None:
+    """Also with the same verdict."""
     seen.apply(queue("orders"))
     await settle(inside, seen, deep(1))
     seen.apply(queue("orders", maxLength=5))
@@ -66,8 +66,8 @@ async def test_another_document_is_answered_at_once(inside: Inside, seen: Seen) 
     assert status["observedGeneration"] == read(seen, "queue", "orders").generation == 2
 
 
-async def test_an_answer_is_known_before_a_watch_tells_it(inside: Inside, seen: Seen) -> None:
-    """So that the next look does not write it once more."""
+async def test_written_status_is_known_before_the_watch_event(inside: Inside, seen: Seen) -> None:
+    """So that the next pass does not write it again."""
     seen.apply(queue("orders"))
     await settle(inside, seen, deep(1))
     (known,) = inside.mirror.of(Kind.QUEUE)
@@ -76,12 +76,12 @@ async def test_an_answer_is_known_before_a_watch_tells_it(inside: Inside, seen: 
     assert inside.count(WRITTEN) == 1
 
 
-@pytest.mark.parametrize("letter", ["x", "\u20ac", "\U0001f4ee"])  # of 1, 3 and 4 octets
-async def test_a_long_message_is_cut_and_taken(inside: Inside, seen: Seen, letter: str) -> None:
-    """Between two letters, whatever their size."""
+@pytest.mark.parametrize("letter", ["x", "\u20ac", "\U0001f4ee"])  # of 1, 3 and 4 bytes
+async def test_long_event_message_is_cut(inside: Inside, seen: Seen, letter: str) -> None:
+    """Between two characters of any size."""
     seen.apply(queue("orders"))
     resource = read(seen, "queue", "orders")
-    await inside.recorder.tell(resource, Severity.WARNING, "Invalid", "." + 5000 * letter)
+    await inside.recorder.record(resource, Severity.WARNING, "Invalid", "." + 5000 * letter)
     (event,) = seen.cluster.items("events", seen.namespace)
     assert set(event["message"][1:]) == {letter}
     assert MAX_MESSAGE - 4 < len(event["message"].encode()) <= MAX_MESSAGE
@@ -96,31 +96,31 @@ async def test_a_long_message_is_cut_and_taken(inside: Inside, seen: Seen, lette
         "\\ud83d\\udcee \\\U0001f4ee \" ' : # {",
     ],
 )
-async def test_whatever_a_message_holds_is_taken(inside: Inside, seen: Seen, text: str) -> None:
-    """It cites names of queues and peers, in which any letter may be."""
+async def test_message_may_have_any_characters(inside: Inside, seen: Seen, text: str) -> None:
+    """It contains names of queues and peers."""
     seen.apply(queue("orders"))
     status = await settle(inside, seen, Verdict(Ready.NO, Reason.INVALID, text))
     assert status["conditions"][0]["message"] == text
 
 
-async def test_a_long_message_of_a_status_is_cut_and_taken(inside: Inside, seen: Seen) -> None:
+async def test_long_status_message_is_cut(inside: Inside, seen: Seen) -> None:
     seen.apply(queue("orders"))
     status = await settle(inside, seen, Verdict(Ready.NO, Reason.INVALID, "\U0001f4ee" * 50_000))
     assert status["conditions"][0]["message"] == "\U0001f4ee" * conditions.MAX_MESSAGE
     assert seen.events("orders") == ["Invalid"]
 
 
-async def test_a_document_that_changed_meanwhile_is_still_to_be_heard_of(inside: Inside, seen: Seen) -> None:
-    """The answer to a status has it, and the watch tells of it later: as of another one, or nobody looks at it."""
+async def test_document_changed_meanwhile_is_reconciled_again(inside: Inside, seen: Seen) -> None:
+    """The response to a status write has it before the watch reports it."""
     seen.apply(queue("orders", maxLength=5))
     before = read(seen, "queue", "orders")
-    inside.mirror.is_there(before)
+    inside.mirror.put(before)
     seen.apply(queue("orders", maxLength=9))
     await inside.statuses.settle(before, deep(1))
     assert read(seen, "queue", "orders").status["observedGeneration"] == 1
     assert inside.mirror.get(before.key) is before
     await settle(inside, seen, deep(2))
     assert inside.mirror.get(before.key) is before
-    inside.mirror.is_there(read(seen, "queue", "orders"))
+    inside.mirror.put(read(seen, "queue", "orders"))
     await settle(inside, seen, deep(3, Reason.PAUSED))
     assert inside.mirror.get(before.key) == read(seen, "queue", "orders")

@@ -1,6 +1,6 @@
-"""Other data than before is told also by an operator that was started anew.
+"""A restarted operator reports that the store has other data than before.
 
-docs/kubernetes.md, "When something is away".
+docs/kubernetes.md, "Failures".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from penstock_operator.cluster.api import Api
 from penstock_operator.metrics.metrics import Metrics
 from penstock_operator.store import datasets
-from penstock_operator.store.datasets import Datasets, Known, Memory
+from penstock_operator.store.datasets import DatasetRecord, Datasets, KnownDataset
 
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
@@ -31,16 +31,16 @@ REPLACED = "penstock_operator_store_replaced_time_seconds"
 
 
 def kept(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """Nothing, as long as nobody has made it."""
+    """Return the record of data; None before the first."""
     found = [each for each in cluster.items("configmaps", namespace) if each["metadata"]["name"] == MAP]
     data: dict[str, str] = (found[0].get("data") or {}) if found else {}
     return data
 
 
-def test_data_that_was_lost_while_nobody_looked(
+def test_data_lost_while_the_operator_was_down(
     new_operator: NewOperator, defined: Cluster, namespace: str, store: Server
 ) -> None:
-    """Operator, store and edges begin anew together, as after a node's end; and a restart after that ends no alarm."""
+    """Operator, store and edges restart together, as when a node is lost; a later restart does not end the alarm."""
 
     def begun() -> tuple[OperatorProgram, dict[str, str]]:
         program = new_operator(dataset_configmap=MAP).ready()
@@ -66,7 +66,7 @@ def test_data_that_was_lost_while_nobody_looked(
 
 
 @pytest.mark.parametrize("data", [None, {"dataset": "abc", "replaced": "soon"}, {"replaced": "9" * 400}])
-async def test_what_somebody_wrote_there_is_no_trouble(
+async def test_foreign_content_of_the_record_is_tolerated(
     inside: Inside, defined: Cluster, namespace: str, data: dict[str, str] | None
 ) -> None:
     document: dict[str, Any] = {
@@ -76,24 +76,24 @@ async def test_what_somebody_wrote_there_is_no_trouble(
         "data": data,
     }
     defined.apply([document], "--namespace", namespace)
-    memory = Memory(inside.api, namespace, MAP)
-    assert await memory.recall() == Known((data or {}).get("dataset", ""), 0)
-    await memory.keep(Known("new", 7))
-    assert await memory.recall() == Known("new", 7)
+    memory = DatasetRecord(inside.api, namespace, MAP)
+    assert await memory.recall() == KnownDataset((data or {}).get("dataset", ""), 0)
+    await memory.keep(KnownDataset("new", 7))
+    assert await memory.recall() == KnownDataset("new", 7)
 
 
-class Counting(Memory):
-    """How often it was asked what it remembers."""
+class Counting(DatasetRecord):
+    """Counts the reads of its record."""
 
     asked = 0
 
-    async def recall(self) -> Known:
+    async def recall(self) -> KnownDataset:
         self.asked += 1
         return await super().recall()
 
 
 @pytest.mark.parametrize("before", ["", "z"])
-async def test_who_may_not_remember_says_so_once_and_tries_again(
+async def test_missing_rights_for_the_record_are_logged_once(
     api_server: ApiServer,
     defined: Cluster,
     namespace: str,
@@ -101,8 +101,8 @@ async def test_who_may_not_remember_says_so_once_and_tries_again(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As with rights of somebody's own making. The change that it saw meanwhile is told, and remembered then."""
-    monkeypatch.setattr(datasets, "AGAIN_S", 0.05)
+    """As with custom rights. A change seen meanwhile is reported and recorded later."""
+    monkeypatch.setattr(datasets, "RETRY_S", 0.05)
     api, metrics = Api(lambda: access(api_server.as_user("developer"))), Metrics()
     if before:
         known: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": MAP}}

@@ -1,4 +1,4 @@
-"""A store that answers and takes no writes (docs/kubernetes.md, "When something is away"), or not all of them."""
+"""A store that rejects all or some writes (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from tests.operator.keeper import Keeper
 from tests.operator.resource_documents import Seen, peer, queue
 from tests.servers import Server, eventually
 
-NEVER_S = 3600  # no pass helps
+NEVER_S = 3600  # no full pass helps
 Refusing = Callable[[Server], contextlib.AbstractContextManager[None]]
 
 
 @contextlib.contextmanager
 def full(store: Server) -> Iterator[None]:
-    """Out of memory."""
+    """The store is out of memory."""
     with store.configured(maxmemory="1"):
         yield
 
 
 @contextlib.contextmanager
 def read_only(store: Server) -> Iterator[None]:
-    """As a primary is after a failover that went to another one."""
+    """The store is a replica, like a former primary after a failover."""
     store.call("REPLICAOF", "127.0.0.1", "1")
     yield
     store.call("REPLICAOF", "NO", "ONE")
 
 
 @pytest.mark.parametrize("refusing", [full, read_only])
-def test_a_store_that_takes_no_writes(
+def test_store_that_refuses_writes(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server, refusing: Refusing
 ) -> None:
     operator = new_operator(sweep_s=NEVER_S).ready()
@@ -54,10 +54,10 @@ def test_a_store_that_takes_no_writes(
     assert set(keeper.peers()) == {"old", "shop"}
 
 
-def test_a_full_store_lets_peers_go(
+def test_full_store_allows_deletion_of_peers(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """What cannot be written holds up no deletion."""
+    """Failed writes do not block deletions."""
     new_operator(sweep_s=NEVER_S).ready()
     seen.declared(*(peer(name) for name in ("one", "two", "three")))
     with full(store):

@@ -1,4 +1,4 @@
-"""What the watch of the store tells of data that is gone: docs/kubernetes.md, "When something is away"."""
+"""Reports of the store's watch about lost data: docs/kubernetes.md, "Failures"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers import Server, eventually
 
 
 class Watched:
-    """The watch, and what it counted."""
+    """The watch, and its counts."""
 
     def __init__(self, server: Server) -> None:
         self.metrics = Metrics()
@@ -42,75 +42,75 @@ class Watched:
 @pytest.fixture
 async def watched(store: Server) -> AsyncIterator[Watched]:
     made = Watched(store)
-    await made.watch.look()
+    await made.watch.poll()
     assert made.is_up()
     yield made
     await made.store.close()
 
 
-async def test_a_new_store_is_no_loss(watched: Watched) -> None:
-    await watched.watch.look()
+async def test_new_store_is_no_loss(watched: Watched) -> None:
+    await watched.watch.poll()
     assert watched.restored == 0
 
 
-async def test_a_store_that_comes_back_as_it_was_is_none(watched: Watched, store: Server) -> None:
+async def test_store_with_the_same_data_is_no_loss(watched: Watched, store: Server) -> None:
     store.kill9()
-    await watched.watch.look()
+    await watched.watch.poll()
     assert not watched.is_up()
     store.restart()
-    await watched.watch.look()
+    await watched.watch.poll()
     assert watched.is_up()
     assert watched.restored == 0
 
 
-async def test_one_that_is_emptied_under_its_eyes_counts(watched: Watched, store: Server) -> None:
+async def test_emptied_store_counts(watched: Watched, store: Server) -> None:
     store.clear()
-    await watched.watch.look()
-    await watched.watch.look()
+    await watched.watch.poll()
+    await watched.watch.poll()
     assert watched.is_up()
     assert watched.restored == 1
 
 
-async def test_one_that_comes_back_empty_after_an_outage_counts(
+async def test_store_empty_after_an_outage_counts(
     watched: Watched, store: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.kill9()
-    await watched.watch.look()
+    await watched.watch.poll()
     assert not watched.is_up()
     shutil.rmtree(store.directory)
     store.restart()
     with caplog.at_level(logging.ERROR):
-        await watched.watch.look()
-    await watched.watch.look()
+        await watched.watch.poll()
+    await watched.watch.poll()
     assert watched.is_up()
     assert watched.restored == 1
     (told,) = [record for record in caplog.records if record.__dict__.get("action") == "store_restored"]
     assert told.__dict__["old"] != told.__dict__["new"]
 
 
-async def test_one_that_somebody_else_set_up_anew_counts(watched: Watched, store: Server) -> None:
+async def test_store_set_up_again_by_others_counts(watched: Watched, store: Server) -> None:
     store.kill9()
-    await watched.watch.look()
+    await watched.watch.poll()
     shutil.rmtree(store.directory)
     store.restart()
     other = Store(store.url, "test")
     await other.initialise()
     await other.close()
-    await watched.watch.look()
+    await watched.watch.poll()
     assert watched.restored == 1
 
 
-async def test_a_new_generation_of_the_same_data_is_none(watched: Watched, store: Server) -> None:
-    """As a failover begins one."""
+async def test_new_generation_is_no_loss(watched: Watched, store: Server) -> None:
+    """As after a failover."""
     dataset, _, generation = (await watched.store.registry.epoch()).partition(".")
     store.call("SET", watched.store.registry.keys.epoch, f"{dataset}.{int(generation) + 1}")
-    await watched.watch.look()
+    await watched.watch.poll()
     assert watched.restored == 0
 
 
 @pytest.fixture
 def replica(store: Server, tmp_path: Path) -> Iterator[Server]:
-    """Start a server that is no replica yet."""
+    """Start a server that is not a replica yet."""
     server = Server(store.program, tmp_path / "replica", {"repl-diskless-sync-delay": "0"}).start()
     yield server
     server.end()
@@ -120,17 +120,17 @@ def has_replicas(store: Server, number: int) -> bool:
     return int(store.info("replication")["connected_slaves"]) == number
 
 
-async def test_a_replica_that_joins_later_is_promised_and_stays_so(
+async def test_replica_that_joins_later_raises_the_ack_levels(
     watched: Watched, store: Server, replica: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a Cluster whose replicas follow some seconds after it is made."""
+    """As in a Cluster whose replicas follow some seconds later."""
     monkeypatch.setattr(store_watch, "PROMISES_S", 0.0)
     assert "replicated:1" not in (await watched.store.promises.now()).levels()
     replica.call("REPLICAOF", "127.0.0.1", store.port)
     eventually(lambda: has_replicas(store, 1))
-    await watched.watch.look()
+    await watched.watch.poll()
     assert "replicated:1" in (await watched.store.promises.now()).levels()
     replica.call("REPLICAOF", "NO", "ONE")
     eventually(lambda: has_replicas(store, 0))
-    await watched.watch.look()
+    await watched.watch.poll()
     assert "replicated:1" in (await watched.store.promises.now()).levels()

@@ -1,4 +1,4 @@
-"""What a node of a ring left that is gone: docs/operations.md, "Rings"."""
+"""Messages of a ring node that is gone: docs/operations.md, "Rings"."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ CLIENTS = {
     "ring-of-bells": "edge:ring",
     "ring/orders": "edge:ring",
     "ring/7/orders": "edge:tmq",
-}  # of before, with owners
+}  # from earlier, with owners
 
 
 async def _damage(desk: Desk) -> None:
-    """Whoever looks cannot read them: neither ends the looks, nor hides the others."""
+    """Make them unreadable, which must neither stop the checks nor hide the others."""
     one, other = [await desk.store.catalogue.find(name) for name in DAMAGED]
     await desk.domain.link.call("HSET", one.keys[1], "added", "many")
     await desk.domain.link.call("SET", other.keys[6], "damage")
 
 
-def test_messages_of_a_node_that_is_gone_are_told_until_it_is_there_again(
+def test_stranded_messages_are_counted_until_the_node_returns(
     new_operator: NewOperator, keeper: Keeper
 ) -> None:
     nodes = dict.fromkeys((LEFT, *DAMAGED, "ring/7/nothing.example:8085"), "edge:ring")

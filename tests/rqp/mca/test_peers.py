@@ -166,7 +166,7 @@ async def test_a_document_that_cannot_be_read_hides_no_other(
     await edge.tools.peers.delete("berlin")
     await until(lambda: not edge.service.registered.peers)
     (line,) = edge.log.events("peer_unreadable", peer_name="later")
-    assert "peer later is left out" in line.getMessage()
+    assert "peer later is ignored" in line.getMessage()
 
 
 async def test_peers_of_the_other_protocol_are_not_asked(server: Server, start: Start, peer: Peer) -> None:

@@ -1,8 +1,7 @@
-"""Asks the console for its overview; `helm test` runs this in a pod.
+"""Requests the overview from the console; `helm test` runs this in a pod.
 
-CONSOLE_URL=http://host:port is where it is, CONSOLE_TOKEN a token that it knows. With https:// nobody looks whose
-certificate it is. While nobody answers, or the store is not there yet, it is asked again until START_S seconds have
-passed. Ends with 1 if anything was wrong, and says what.
+CONSOLE_URL=http://host:port is the address, CONSOLE_TOKEN a valid token. https:// does not verify the certificate.
+While the console or the store is unreachable, the script retries for START_S seconds. It exits with 1 on failure.
 """
 
 from __future__ import annotations
@@ -18,58 +17,58 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 PATH = "/api/v1/overview"
-PATIENCE_S = 20.0
-AGAIN_S = 0.5
-NOT_YET = 503
+TIMEOUT_S = 20.0
+RETRY_S = 0.5
+UNAVAILABLE = 503
 
 
 class Failed(Exception):
-    """What it answered instead."""
+    """The console answered something else than an overview."""
 
 
 def overview(url: str, token: str) -> Any:
-    """Raises Failed, and OSError while nobody answers or it says to come again."""
+    """Return the overview. Raises Failed, and OSError if the console or its store is unreachable."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     request = Request(url + PATH, headers={"Authorization": f"Bearer {token}"})
     try:
-        with urlopen(request, timeout=PATIENCE_S, context=context) as answer:
-            return json.load(answer)
+        with urlopen(request, timeout=TIMEOUT_S, context=context) as response:
+            return json.load(response)
     except HTTPError as refusal:
         with refusal:
-            said = refusal.read().decode(errors="replace")
-        if refusal.code == NOT_YET:
-            raise ConnectionError(said) from None
-        raise Failed(f"{PATH} was answered {refusal.code}: {said}") from None
+            reason = refusal.read().decode(errors="replace")
+        if refusal.code == UNAVAILABLE:
+            raise ConnectionError(reason) from None
+        raise Failed(f"{PATH} returned {refusal.code}: {reason}") from None
     except (HTTPException, ValueError) as error:
-        raise Failed(f"{PATH} was answered with something else: {error!r}") from None
+        raise Failed(f"{PATH} returned an invalid response: {error!r}") from None
 
 
-def asked(url: str, token: str, until: float) -> Any:
-    """until: on the monotonic clock. Raises Failed, OSError."""
-    waits = False
+def wait_for_overview(url: str, token: str, until: float) -> Any:
+    """Return the overview, with retries. until: deadline, on the monotonic clock. Raises Failed, OSError."""
+    is_reported = False
     while True:
         try:
             return overview(url, token)
         except OSError as error:
             if time.monotonic() > until:
                 raise
-            if not waits:
-                print(f"console at {url}: not there yet: {error}", flush=True)
-            waits = True
-        time.sleep(AGAIN_S)
+            if not is_reported:
+                print(f"console at {url}: not ready: {error}", flush=True)
+            is_reported = True
+        time.sleep(RETRY_S)
 
 
 def main() -> int:
     url, until = os.environ["CONSOLE_URL"], time.monotonic() + float(os.environ.get("START_S", "0"))
     try:
-        totals = asked(url, os.environ["CONSOLE_TOKEN"], until)["totals"]
-        print(f"console at {url}: tells of {totals['queues']} queues and {totals['edges']} edges")
+        totals = wait_for_overview(url, os.environ["CONSOLE_TOKEN"], until)["totals"]
+        print(f"console at {url}: {totals['queues']} queues, {totals['edges']} edges")
     except (Failed, OSError) as error:
         print(f"console at {url}: {error}")
         return 1
     except (KeyError, TypeError) as error:
-        print(f"console at {url}: this is no overview: {error!r} is not in it")
+        print(f"console at {url}: the response is not an overview: {error!r} is missing")
         return 1
     return 0
 

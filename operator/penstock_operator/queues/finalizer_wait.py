@@ -1,4 +1,4 @@
-"""Queues that wait for their finalizer: nothing is made for one that nobody would remove."""
+"""Wait for the finalizer of new Queues: without it a queue with a deletionPolicy would never be removed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from penstock_operator.documents.conditions import Ready, Reason, Verdict
 from penstock_operator.documents.declared import FINALIZER
 from penstock_operator.status.statuses import Statuses
 
-HELD_S = 10.0  # for the finalizer, before anybody is told
+HELD_S = 10.0  # how long to wait for the finalizer before reporting it
 
 
-class Unheld:
-    """again: the Queue is to be looked at again after so many seconds."""
+class FinalizerWait:
+    """The Queues without finalizer. again: queues a key after so many seconds."""
 
     def __init__(self, statuses: Statuses, again: Callable[[Key, float], None]) -> None:
         self._statuses = statuses
@@ -22,15 +22,15 @@ class Unheld:
         self._since: dict[str, float] = {}  # by uid
 
     async def wait(self, resource: Resource) -> None:
-        """kopf puts it on, if it may."""
+        """Wait for kopf to add the finalizer; report after HELD_S that it is missing."""
         now = time.monotonic()
         left_s = self._since.setdefault(resource.uid, now) + HELD_S - now
         if left_s > 0:
             self._again(resource.key, left_s)
             return
-        text = f"it waits for the finalizer {FINALIZER}, which its deletionPolicy needs: may the operator patch queues?"
+        text = f"waiting for the finalizer {FINALIZER} (deletionPolicy): check that the operator may patch queues"
         await self._statuses.settle(resource, Verdict(Ready.NO, Reason.PENDING, text))
 
     def forget(self, resource: Resource) -> None:
-        """It is held, or gone."""
+        """Drop a Queue that has its finalizer or was deleted."""
         self._since.pop(resource.uid, None)

@@ -1,4 +1,4 @@
-"""penstock queue purge: the messages that are ready, for good."""
+"""Implement `penstock queue purge`: delete the ready messages of a queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 import click
 
 from services.cli.framework.command import store_command
-from services.cli.terminal.exits import failure_of, usage
+from services.cli.terminal.exits import failure_of
 from services.cli.terminal.output import Output
 from services.cli.terminal.text import count, printable
 from services.store import Store, StoreError
@@ -20,15 +20,14 @@ NONE = PurgeProgress(0, 0, is_done=False)
 
 @click.command()
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="without asking")
-@click.option("--dry-run", is_flag=True, help="only say how many are ready")
+@click.option("--yes", is_flag=True, help="do not ask for confirmation")
+@click.option("--dry-run", is_flag=True, help="only count the ready messages")
 @store_command
 async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: bool) -> None:
-    """Remove the messages of NAME that are ready, for good.
+    """Permanently delete the ready messages of NAME.
 
-    Those that are there when they are counted. What is given out and not settled stays with whoever has it, and what
-    is put in after the count stays, too; dead letters are for `penstock dead purge`. Without --yes the queue's name
-    has to be typed in.
+    Messages in flight, and messages that arrive after the command has counted, stay. For dead letters use
+    `penstock dead purge`. Without --yes, asks to type the queue's name.
     """
     queue, _ = await store.catalogue.find_leniently(name)
     domain = store.get_domain(queue.domain)
@@ -40,8 +39,8 @@ async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: boo
             output.record({"dry_run": True, "ready": number, "in_flight": held})
         return
     what = f"{count(number, 'message')} of {printable(name)}"
-    if not yes and not output.ask(f"{what} will be gone for good. Type the queue's name:", name):
-        raise usage(f"{what} would be gone for good: say --yes, or type the queue's name at a terminal")
+    if not yes:
+        output.confirm_deletion(what, name)
     done = NONE
     run = QueuePurge(domain, queue, f"cli.{secrets.token_hex(8)}", counted.until)
     try:
@@ -50,19 +49,19 @@ async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: boo
                 advance(step.messages - done.messages)
                 done = step
     except asyncio.CancelledError:
-        output.note(f"stopped: {_told(done, name)}")
+        output.note(f"stopped: {_summary(done, name)}")
         raise
     except StoreError as error:
         failure = failure_of(error)
-        raise failure.half_way(
-            done.messages, f"{failure} ({_told(done, name)}: the same command goes on)"
+        raise failure.after_partial_success(
+            done.messages, f"{failure} ({_summary(done, name)}: run the same command again to continue)"
         ) from None
-    with suppress(StoreError):  # then the store forgets by itself
+    with suppress(StoreError):  # the store's record of the purge also expires by itself
         await run.forget()
-    output.line(_told(done, name))
+    output.line(_summary(done, name))
     if output.as_json:
         output.record({"queue": name, "removed": done.messages, "bytes": done.octets})
 
 
-def _told(done: PurgeProgress, name: str) -> str:
+def _summary(done: PurgeProgress, name: str) -> str:
     return f"removed {count(done.messages, 'message')} of {printable(name)}"

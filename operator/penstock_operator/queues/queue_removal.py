@@ -1,4 +1,4 @@
-"""What becomes of a queue whose resource goes: by its deletionPolicy, and never so that the resource hangs."""
+"""Apply the deletionPolicy to the queue of a deleted resource, within a time limit so that the resource never hangs."""
 
 from __future__ import annotations
 
@@ -16,41 +16,45 @@ from services.store.model import DeletionPolicy, QueueNotEmpty, QueueUnknown, St
 class Outcome(StrEnum):
     """The reason of the event."""
 
-    REMOVED = "Removed"  # with all that was in it
-    KEPT = "Retained"  # it is not empty, and may only go empty
-    ABANDONED = "Abandoned"  # the store could not be asked in time: the queue stays there
+    REMOVED = "Removed"  # with its contents
+    KEPT = "Retained"  # DeleteIfEmpty, and the queue is not empty
+    ABANDONED = "Abandoned"  # the store was unavailable: the queue stays
 
 
 @dataclass(frozen=True, slots=True)
-class Farewell:
+class RemovalResult:
+    """The outcome for a queue, to be reported as an event."""
+
     outcome: Outcome
     severity: Severity
     message: str
 
 
-class Removing:
+class QueueRemoval:
+    """Removes queues whose resources are deleted."""
+
     def __init__(self, store: Store, patience_s: float) -> None:
-        """patience_s: of a resource with a store that cannot be reached."""
+        """Set the time limit. patience_s: how long a resource waits for an unreachable store."""
         self._store = store
         self._patience_s = patience_s
-        self._tried: dict[str, float] = {}  # when first, by uid: while we were away nobody asked
+        self._tried: dict[str, float] = {}  # uid -> time of the first attempt of this process
 
-    async def remove(self, declared: DeclaredQueue) -> Farewell | None:
-        """What became of it; None if it was not this resource's queue. Raises StoreError: it is to be tried again."""
+    async def remove(self, declared: DeclaredQueue) -> RemovalResult | None:
+        """Remove the queue; return the outcome, or None if it is not this resource's. Raises StoreError: try again."""
         try:
             return await self._remove(declared)
         except StoreError as error:
             first = self._tried.setdefault(declared.resource.uid, time.monotonic())
             if time.monotonic() - first < self._patience_s:
                 raise
-            text = f"the queue {declared.name!r} stays in the store, which could not be asked: {error}"
-            return Farewell(Outcome.ABANDONED, Severity.WARNING, text)
+            text = f"queue {declared.name!r} stays in the store, which is unavailable: {error}"
+            return RemovalResult(Outcome.ABANDONED, Severity.WARNING, text)
 
     def forget(self, resource: Resource) -> None:
-        """It is gone."""
+        """Drop what is known of a deleted resource."""
         self._tried.pop(resource.uid, None)
 
-    async def _remove(self, declared: DeclaredQueue) -> Farewell | None:
+    async def _remove(self, declared: DeclaredQueue) -> RemovalResult | None:
         queue = await self._own(declared)
         if queue is None:
             return None
@@ -59,21 +63,21 @@ class Removing:
             return None
         try:
             dead = await self._dead_letters(queue)
-            gone = await self._store.catalogue.delete(
+            messages = await self._store.catalogue.delete(
                 queue, if_empty=policy == DeletionPolicy.DELETE_IF_EMPTY
             )
         except QueueNotEmpty as error:
-            text = f"{error}: it stays in the store; a new Queue of this name has it again"
-            return Farewell(Outcome.KEPT, Severity.WARNING, text)
+            text = f"{error}: it stays in the store; a new Queue of this name adopts it"
+            return RemovalResult(Outcome.KEPT, Severity.WARNING, text)
         except QueueUnknown:
             return None
-        text = f"the queue is gone, and with it {gone} messages and {dead} dead letters"
-        return Farewell(Outcome.REMOVED, Severity.NORMAL, text)
+        text = f"the queue was deleted with {messages} messages and {dead} dead letters"
+        return RemovalResult(Outcome.REMOVED, Severity.NORMAL, text)
 
     async def _dead_letters(self, queue: Queue) -> int:
         try:
             return int((await self._store.listing.stats(queue))["dead_letters"])
-        except StoreFault:  # it is damaged: nobody can count what goes
+        except StoreFault:  # the queue is damaged
             return 0
 
     async def _own(self, declared: DeclaredQueue) -> Queue | None:

@@ -1,4 +1,4 @@
-"""Our finalizer is taken off where nobody will be left who would: resources can go then, and their queues stay."""
+"""Remove the operator's finalizer when no operator will be left, so that resources can be deleted; queues stay."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ from penstock_operator.documents.declared import FINALIZER
 
 log = logging.getLogger(__name__)
 
-OURS = (Kind.QUEUE, Kind.PEER, Kind.REDRIVE)
-CLOSED = (403, 404)  # for a namespace that is gone, with our Role in it
-LOOK_S = 0.5
+KINDS = (Kind.QUEUE, Kind.PEER, Kind.REDRIVE)
+CLOSED = (403, 404)  # a deleted namespace, and the operator's Role with it
+POLL_S = 0.5
 ENDS = (Reason.COMPLETE.value, Reason.FAILED.value, Reason.INVALID.value)
 OURS_IN_STATUS = ("conditions", "observedGeneration")
 NO_OPERATOR = (
-    "the operator was uninstalled: what is in the store is not known any more; install one that watches here"
+    "the operator was uninstalled, the state in the store is unknown: install one that watches this namespace"
 )
-RELEASE_S = 10.0  # for the finalizers; less than a pod is given to end
+RELEASE_S = 10.0  # for removing finalizers; less than a pod's grace period
 
 
 async def leave(api: Api, watched: tuple[str, ...], own_namespace: str) -> None:
-    """At the end of the operator: if its namespace goes, and its pod so before all else, there is no next one."""
+    """Remove finalizers if the operator's own namespace is being deleted: no other operator will start there."""
     try:
         async with asyncio.timeout(RELEASE_S):
             namespace = await api.call("GET", f"/api/v1/namespaces/{own_namespace}")
             if namespace["metadata"].get("deletionTimestamp"):
-                await Releasing(api, watched).take_finalizers_off()
+                await FinalizerRelease(api, watched).take_finalizers_off()
     except (ApiError, TimeoutError) as error:
-        text = "if namespace %s is going, finalizers may hold it: %s"
+        text = (
+            "finalizers were not removed; they block the deletion of namespace %s, if it is being deleted: %s"
+        )
         fields = {"action": "leave_cut"}
-        log.warning(text, own_namespace, str(error) or "no time left", extra=fields)
+        log.warning(text, own_namespace, str(error) or "timed out", extra=fields)
 
 
 def _is_held(body: dict[str, Any]) -> bool:
     return FINALIZER in (body["metadata"].get("finalizers") or ())
 
 
-class Releasing:
-    """Every resource of ours in the namespaces that are watched. All of these raise ApiError."""
+class FinalizerRelease:
+    """The resources in the watched namespaces. All methods raise ApiError."""
 
     def __init__(self, api: Api, watched: tuple[str, ...]) -> None:
         self._api = api
@@ -52,8 +54,8 @@ class Releasing:
         self._closed: set[tuple[Kind, str]] = set()
 
     async def all(self) -> AsyncIterator[tuple[Kind, dict[str, Any]]]:
-        """A namespace that was deleted took our rights there with it: it keeps nobody from the others."""
-        for kind in OURS:
+        """Yield every resource; skip namespaces that are not accessible, such as deleted ones."""
+        for kind in KINDS:
             for namespace in self._watched:
                 if (kind, namespace) in self._closed:
                     continue
@@ -64,22 +66,22 @@ class Releasing:
                     if error.status not in CLOSED:
                         raise
                     self._closed.add((kind, namespace))
-                    text = "%s of %s are left as they are: %s"
+                    text = "%s of %s were skipped: %s"
                     log.error(
                         text, kind, namespace or "all namespaces", error, extra={"action": "uninstall_cut"}
                     )
 
     async def take_finalizers_off(self) -> None:
-        """Until none is left: one that was changed meanwhile is looked at again."""
+        """Remove the finalizer from all resources; repeat for those that changed meanwhile."""
         while held := [(kind, body) async for kind, body in self.all() if _is_held(body)]:
             for kind, body in held:
                 await self._release_one(kind, body)
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
-    async def leave_word(self) -> None:
-        """Statuses say that nobody keeps them any more: else a Queue that stays would be Ready for ever.
+    async def mark_unmanaged(self) -> None:
+        """Set Ready to Unknown (NoOperator) in all statuses, which no operator updates any more.
 
-        A Redrive that is over stays as it ended.
+        Redrives that have ended keep their status.
         """
         async for kind, body in self.all():
             resource = Resource.read(kind, body)
@@ -92,7 +94,7 @@ class Releasing:
                 status = status_of(resource.status, verdict, resource.generation, datetime.now(UTC))
                 await self._api.apply_status(resource, status)
             except ApiError as error:
-                if error.status not in (404, 409):  # gone, or another one by now
+                if error.status not in (404, 409):  # deleted or recreated
                     raise
 
     async def _release_one(self, kind: Kind, body: dict[str, Any]) -> None:
@@ -104,16 +106,22 @@ class Releasing:
             {"op": "remove", "path": path},
         ]
         fields = {"action": "finalizer_released", "object": f"{metadata['namespace']}/{metadata['name']}"}
-        log.warning("%s %s is let go: its queue stays", kind, fields["object"], extra=fields)
+        log.warning(
+            "the finalizer of %s %s was removed; its queue stays in the store",
+            kind,
+            fields["object"],
+            extra=fields,
+        )
         await self.call("PATCH", kind, body, patch, JSON_PATCH)
 
     async def call(
         self, method: str, kind: Kind, body: dict[str, Any], document: Any = None, content: str = MERGE
     ) -> None:
+        """Call the API for one object; ignore that it was deleted or changed meanwhile."""
         metadata = body["metadata"]
         path = f"{PATHS[kind]}/namespaces/{metadata['namespace']}/{kind}/{metadata['name']}"
         try:
             await self._api.call(method, path, document, content=content)
         except ApiError as error:
-            if error.status not in (404, 409, 422):  # gone, or changed meanwhile: there is another look
+            if error.status not in (404, 409, 422):  # deleted or changed: the caller repeats
                 raise

@@ -1,4 +1,4 @@
-"""penstock dead export, penstock dead import: in the formats that protocols bring along."""
+"""Implement `penstock dead export` and `import`, in the file formats that the protocols define."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 from services.cli.documents.selection import filtered
 from services.cli.framework.command import store_command
 from services.cli.terminal.exits import Exit, Failure, failure_of, not_found, usage
-from services.cli.terminal.message import asker_of, origin
+from services.cli.terminal.message import open_client, origin
 from services.cli.terminal.output import Output
 from services.cli.terminal.streams import open_input, read_chunks, sync, write_all
 from services.cli.terminal.text import count
@@ -36,18 +36,18 @@ from services.store.model import records as record
 if TYPE_CHECKING:
     from services.kit.dead_letter_formats import DeadLetterFormat, DeadLetterReader, ExportedDeadLetter
 
-LAST_ANSWERS_S = 2.0  # Ctrl-C waits for those that are on their way
+LAST_ANSWERS_S = 2.0  # how long Ctrl-C waits for outstanding replies
 
 _OPTIONS, _CHOSEN = "penstock.letter_options", "penstock.letter_formats"  # in the context's `meta`
 
 
-class LetterCommand(click.Command):
-    """Has a flag for each format. They are looked for when it is called, not before."""
+class DeadLetterFormatCommand(click.Command):
+    """A command with a flag for each file format; the formats are loaded only when it is called."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        from services.kit.dead_letter_formats import (
-            formats,  # brings protocols along: no other command waits for that
-        )
+        """Return the command's own options and a flag for each format."""
+        # Loads the protocols, which would slow other commands down.
+        from services.kit.dead_letter_formats import formats
 
         if _OPTIONS not in ctx.meta:
             ctx.meta[_OPTIONS] = [_option(one) for one in formats().values()]
@@ -63,56 +63,59 @@ def _option(one: DeadLetterFormat) -> click.Option:
 
 
 def _chosen() -> DeadLetterFormat:
-    """Raises Failure unless it is one."""
+    """Return the format that was chosen. Raises Failure unless it is exactly one."""
     meta = click.get_current_context().meta
     chosen: list[DeadLetterFormat] = meta.get(_CHOSEN, [])
     if len(chosen) != 1:
         names = ", ".join(option.opts[0] for option in meta[_OPTIONS])
-        raise usage(f"say in which format: one of {names}")
+        raise usage(f"choose a format: one of {names}")
     return chosen[0]
 
 
-@click.command(cls=LetterCommand)
+@click.command(cls=DeadLetterFormatCommand)
 @click.argument("queue")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @filtered
 @store_command
-async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: tuple[str, ...]) -> None:
-    """Write dead letters of QUEUE to standard output.
+async def export(
+    store: Store, output: Output, queue: str, letter_filter: Filter, ids: tuple[str, ...]
+) -> None:
+    """Write dead letters of QUEUE to standard output, oldest first.
 
-    All of them, or those that the filters and ids name, the oldest first. They stay where they are. At its end it
-    says the last one's id: `penstock dead purge QUEUE --until ID` removes none that is not in the file, where it is
-    given the same filters and ids.
+    All of them, or those that match the filters and ids. They stay in the queue. The command ends by naming the last
+    id: `penstock dead purge QUEUE --until ID` with the same filters and ids deletes only letters that are in the file.
     """
     one = _chosen()
     if sys.stdout.isatty():
-        raise usage("this is not for a terminal: send it into a file, as in `> dead.bin`")
+        raise usage("the output is binary: redirect it to a file, as in `> dead.bin`")
     found = await store.catalogue.find(queue)
     letters = DeadLetters(store.get_domain(found.domain), found)
     number, last = 0, ""
     missing = set(ids)
     with output.progress("exported", None) as advance:
-        async for identifier in written(letters.matching(wanted), one, sys.stdout.fileno()):
+        async for identifier in export_letters(letters.matching(letter_filter), one, sys.stdout.fileno()):
             number, last = number + 1, identifier
             missing.discard(identifier)
             advance(1)
-    output.note(f"exported {count(number, 'dead letter')} of {found.name}{_behind(last, wanted)}")
+    output.note(f"exported {count(number, 'dead letter')} of {found.name}{_behind(last, letter_filter)}")
     if absent := [repr(one) for one in sorted(missing) if await letters.find(one) is None]:
         raise not_found(
             f"queue {queue!r} has no dead letter {', '.join(absent)}; see `penstock dead list {queue}`"
         )
 
 
-def _behind(last: str, wanted: Filter) -> str:
-    """How far the file goes. Up to there it leaves out what the filters leave out, which a purge must, too."""
+def _behind(last: str, letter_filter: Filter) -> str:
+    """Return how far the file goes, and that a purge needs the same filters."""
     if not last:
         return ""
-    is_all = wanted == Filter(until=wanted.until)
-    return f"; the last is {last}" + ("" if is_all else ": purge them with the same filters and ids")
+    is_all = letter_filter == Filter(until=letter_filter.until)
+    return f"; the last id is {last}" + ("" if is_all else ": purge them with the same filters and ids")
 
 
-async def written(letters: AsyncIterator[DeadLetter], one: DeadLetterFormat, fd: int) -> AsyncIterator[str]:
-    """The id of each that has been handed over; in the end all are on the disk, if that is a file. Raises OSError."""
+async def export_letters(
+    letters: AsyncIterator[DeadLetter], one: DeadLetterFormat, fd: int
+) -> AsyncIterator[str]:
+    """Write the letters, yield the id of each, and sync the file at the end. Raises OSError."""
     from services.kit.dead_letter_formats import ExportedDeadLetter
 
     async for letter in letters:
@@ -121,62 +124,63 @@ async def written(letters: AsyncIterator[DeadLetter], one: DeadLetterFormat, fd:
     sync(fd)
 
 
-@click.command("import", cls=LetterCommand)
+@click.command("import", cls=DeadLetterFormatCommand)
 @click.argument("queue")
-@click.option("--file", type=click.Path(path_type=Path), help="what to read; - for stdin  [standard input]")
-@click.option("--skip", type=click.IntRange(0), default=0, metavar="N", help="leave out the first N")
+@click.option("--file", type=click.Path(path_type=Path), help="file to read; - for stdin  [standard input]")
+@click.option("--skip", type=click.IntRange(0), default=0, metavar="N", help="skip the first N letters")
 @store_command
 async def import_(store: Store, output: Output, queue: str, file: Path | None, skip: int) -> None:
-    """Read dead letters into those of QUEUE.
+    """Import dead letters into QUEUE, with the reasons in the file.
 
-    With the reasons that the file gives. Stopped half way, it ends with 1 and says how many are in; --skip goes on
-    behind them. Ends with 1 if the queue keeps fewer dead letters than it has got: the oldest are dropped.
+    If it is stopped part way, it ends with 1 and says how many letters were imported; --skip continues after them.
+    Also ends with 1 if the queue's limit for dead letters is exceeded: the oldest are dropped.
     """
     one = _chosen()
     if file is None and sys.stdin.isatty():
-        raise usage("name a file with --file, or give it on standard input")
+        raise usage("name a file with --file, or send it to standard input")
     found = await store.catalogue.find(queue)
-    await asker_of(store, found)
+    await open_client(store, found)
     before = await store.listing.stats(found)
     reader = one.reader(record.MAX_LENGTH, skip)
-    incoming = Incoming(store.open_domain(found.domain).pipe, found, reader)
+    run = Import(store.open_domain(found.domain).pipe, found, reader)
     fd = open_input(file)
     try:
         with output.progress("imported", None) as advance:
-            async for page in pages(reader, fd):
-                await incoming.take(page)
+            async for page in read_pages(reader, fd):
+                await run.take(page)
                 advance(len(page))
     except asyncio.CancelledError:
-        output.note(f"stopped: {incoming.told}")
+        output.note(f"stopped: {run.progress}")
         if output.as_json:
-            output.record({"queue": found.name, "imported": incoming.imported, "perhaps": incoming.perhaps})
+            output.record({"queue": found.name, "imported": run.imported, "perhaps": run.perhaps})
         raise
     except (StoreError, Failure) as error:
         failure = error if isinstance(error, Failure) else failure_of(error)
-        raise failure.half_way(incoming.imported + incoming.perhaps, f"{failure} ({incoming.told})") from None
+        raise failure.after_partial_success(
+            run.imported + run.perhaps, f"{failure} ({run.progress})"
+        ) from None
     finally:
         if fd != sys.stdin.fileno():
             os.close(fd)
     dropped = (await store.listing.stats(found))["dead_overflowed"] - before["dead_overflowed"]
-    kept = incoming.imported - max(0, dropped - before["dead_letters"])  # those that were there are older
-    output.line(f"imported {count(incoming.imported, 'dead letter')} into those of {found.name}")
+    kept = run.imported - max(0, dropped - before["dead_letters"])  # the letters from before are older
+    output.line(f"imported {count(run.imported, 'dead letter')} into those of {found.name}")
     if output.as_json:
-        told = {"imported": incoming.imported, "kept": kept, "dropped": dropped}
-        output.record({"queue": found.name, **told})
+        output.record({"queue": found.name, "imported": run.imported, "kept": kept, "dropped": dropped})
     if dropped:
-        raise _letters_dropped(found, incoming.imported, kept, dropped)
+        raise _letters_dropped(found, run.imported, kept, dropped)
 
 
 def _letters_dropped(queue: Queue, imported: int, kept: int, dropped: int) -> Failure:
     text = (
-        f"{queue.name} keeps {count(queue.spec.dead_letter.max_length, 'dead letter')} (deadLetter.maxLength): "
-        f"the oldest were dropped, {dropped:,} in all; of {imported:,} imported {kept:,} are there"
+        f"{queue.name} keeps at most {count(queue.spec.dead_letter.max_length, 'dead letter')} "
+        f"(deadLetter.maxLength): the {dropped:,} oldest were dropped; {kept:,} of {imported:,} imported are left"
     )
     return Failure(Exit.REFUSED, "letters_dropped", text)
 
 
-async def pages(reader: DeadLetterReader, fd: int) -> AsyncIterator[list[ExportedDeadLetter]]:
-    """Raises Failure for a damaged file, behind all that is whole in it."""
+async def read_pages(reader: DeadLetterReader, fd: int) -> AsyncIterator[list[ExportedDeadLetter]]:
+    """Yield the letters in pages. Raises Failure for a damaged file, after all letters before the damage."""
     from services.kit.dead_letter_formats import DamagedDeadLetters
 
     page: list[ExportedDeadLetter] = []
@@ -196,12 +200,12 @@ async def pages(reader: DeadLetterReader, fd: int) -> AsyncIterator[list[Exporte
     if page:
         yield page
     if damage is not None:
-        beyond = ", and one more passes over the damaged one" if damage.can_be_skipped else ""
+        beyond = "; add one to --skip to pass over the damaged letter" if damage.can_be_skipped else ""
         raise Failure(Exit.USAGE, "bad_file", f"{damage}{beyond}")
 
 
-class Incoming:
-    """An import under way. `imported` are in; of those behind them up to `perhaps` may be."""
+class Import:
+    """A running import: `imported` letters are stored, and up to `perhaps` of those after them may be."""
 
     def __init__(self, pipe: Pipe, queue: Queue, reader: DeadLetterReader) -> None:
         self.imported = self.perhaps = 0
@@ -211,19 +215,19 @@ class Incoming:
         self._origin = origin()
 
     @property
-    def told(self) -> str:
-        """For whoever has to go on."""
+    def progress(self) -> str:
+        """Describe what was imported and how to continue."""
         behind = self._reader.skipped + self.imported
         text = f"{count(self.imported, 'dead letter')} imported"
         if not self.perhaps:
-            return f"{text}; go on behind them with --skip {behind}"
+            return f"{text}; continue with --skip {behind}"
         return (
-            f"{text}, and of the next {self.perhaps:,} nobody knows; go on with --skip {behind}, and these may come "
-            f"twice, or with --skip {behind + self.perhaps}, and they may be missing"
+            f"{text}, the next {self.perhaps:,} may be; continue with --skip {behind}, which may duplicate those, or "
+            f"with --skip {behind + self.perhaps}, which may lose them"
         )
 
     async def take(self, page: list[ExportedDeadLetter]) -> None:
-        """Raises StoreError: of that page perhaps some. Whoever is cancelled still hears the answers, if they come."""
+        """Store a page, and count what is stored also when cancelled. Raises StoreError."""
         answers = self._buried(page)
         try:
             await asyncio.wait(answers)
@@ -237,7 +241,7 @@ class Incoming:
                 raise error
 
     def add(self, outcomes: list[StoreError | None]) -> None:
-        """What follows the first that is not in is told as one piece: --skip knows no other."""
+        """Count the outcomes of a page; all after the first failure are uncertain, since --skip takes one number."""
         certain = next((i for i, error in enumerate(outcomes) if error is not None), len(outcomes))
         may_be = [
             i + 1 for i, error in enumerate(outcomes) if error is None or isinstance(error, OutcomeUnknown)

@@ -1,4 +1,4 @@
-"""Keys that wait to be looked at: each by one worker at a time, once however often it was added meanwhile."""
+"""A work queue of keys to reconcile: each key by one worker at a time, with retries and backoff."""
 
 from __future__ import annotations
 
@@ -14,56 +14,54 @@ from penstock_operator.cluster.resources import Key
 log = logging.getLogger(__name__)
 
 WORKERS = 16
-FIRST_PAUSE_S = 0.5  # after a failure
+FIRST_PAUSE_S = 0.5  # first retry after a failure
 LONGEST_PAUSE_S = 60.0
-LONGEST_UNSETTLED_S = 10.0  # where the store could not do it: it may at any time
+LONGEST_UNSETTLED_S = 10.0  # longest retry interval if the store was the cause
 
-Look = Callable[[Key], Awaitable[bool | None]]
+Reconcile = Callable[[Key], Awaitable[bool | None]]
 
 
-class Work:
-    """`look` sees to one key; what it raises is told, and the key comes again, later each time.
+class WorkQueue:
+    """A queue of keys for `reconcile`, which is retried with backoff if it raises or returns False."""
 
-    If it answers False it comes again, too, as not all could be done. `first` goes before all that wait.
-    """
-
-    def __init__(
-        self, look: Look, failed: Callable[[Key, Exception], None], first: Key | None = None
-    ) -> None:
-        self._look = look
+    def __init__(self, reconcile: Reconcile, failed: Callable[[Key, Exception], None], first: Key) -> None:
+        """Create an empty queue. failed: reports an exception of `reconcile`. first: a key that precedes all others."""
+        self._reconcile = reconcile
         self._failed = failed
         self._first = first
-        self._waiting: dict[Key, None] = {}  # in the order of their coming
+        self._waiting: dict[Key, None] = {}  # in order of arrival
         self._some = asyncio.Event()
         self._failures: dict[Key, int] = {}
         self._later: dict[Key, asyncio.TimerHandle] = {}
         self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
-        self._busy: set[Key] = set()  # a worker has it
+        self._busy: set[Key] = set()  # being reconciled
 
     def add(self, key: Key) -> None:
+        """Queue the key, once, now."""
         self._cancel(key)
         self._waiting[key] = None
         self._some.set()
 
     def add_after(self, key: Key, pause_s: float) -> None:
-        """Once, if nobody adds it before."""
+        """Queue the key after a pause, unless it is added earlier."""
         if key not in self._waiting:
             self._cancel(key)
             self._later[key] = asyncio.get_running_loop().call_later(pause_s, self.add, key)
 
     def forget(self, key: Key) -> None:
+        """Drop the key and its history of failures."""
         self._cancel(key)
         self._waiting.pop(key, None)
         self._failures.pop(key, None)
 
     @property
     def depth(self) -> int:
-        """Keys that wait or are being looked at."""
+        """Return the number of keys that wait or are being reconciled."""
         return len(self._waiting) + len(self._busy)
 
     @contextlib.asynccontextmanager
     async def alone(self, key: Key) -> AsyncIterator[None]:
-        """Nobody else looks at it meanwhile."""
+        """Hold the key's lock, so that no worker reconciles it meanwhile."""
         lock = self._locks.get(key)
         if lock is None:
             lock = self._locks[key] = asyncio.Lock()
@@ -71,7 +69,7 @@ class Work:
             yield
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run the workers until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(WORKERS):
                 group.create_task(self._work())
@@ -84,10 +82,10 @@ class Work:
                 async with self.alone(key):
                     await self._try(key)
             finally:
-                self._busy.remove(key)  # if it has come again meanwhile this worker finds it
+                self._busy.remove(key)  # if it was added again meanwhile, this worker finds it
 
     async def _next(self) -> Key:
-        """The first that no worker has: of one that changes all the time they would all wait for each other."""
+        """Return the first key that no worker has, so that workers do not wait for each other."""
         while True:
             if (key := self._free()) is not None:
                 del self._waiting[key]
@@ -102,8 +100,8 @@ class Work:
 
     async def _try(self, key: Key) -> None:
         try:
-            settled = await self._look(key)
-        except Exception as error:  # noqa: BLE001 - one object must not end the work on all others
+            settled = await self._reconcile(key)
+        except Exception as error:  # noqa: BLE001 - one object must not stop the work on all others
             self._failed(key, error)
             self._again(key, LONGEST_PAUSE_S)
         else:
