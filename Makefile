@@ -7,6 +7,10 @@ IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder
 # where this is set, each process compiles all of Python's modules again: a third of its start
 unexport PYTHONDONTWRITEBYTECODE
 
+# pages whose words are checked; the others are generated, or still to be rewritten
+PLAIN = README.md CHANGELOG.md CONTRIBUTING.md $(filter-out $(UNCHECKED:%=docs/%.md),$(wildcard docs/*.md docs/*/*.md))
+UNCHECKED = benchmarks analytics chart cli console kubernetes metrics pubsub rqp settings reference/cli tutorials/pubsub tutorials/rqp-cast tutorials/rqp-mca runbooks/%
+
 .PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference system
 .PHONY: objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
@@ -30,11 +34,13 @@ slow-tests: $(READY)  ## write the list of tests that `make check` leaves out an
 	$(PYTHON) -m tools.slow_tests $(JUNIT) > tests/slow.txt.new
 	mv tests/slow.txt.new tests/slow.txt
 
-lint: $(READY)   ## ruff, mypy --strict, import contracts
+lint: $(READY)   ## ruff, mypy --strict, import contracts, spelling of pages and of the console's page
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(PYTHON) -m tools.plain_words $(PLAIN)
+	$(VENV)/bin/codespell *.md docs charts protos services/console/page tests/*/README.md mkdocs.yml
 
 faults: $(READY) system  ## kill everything at random, SEEDS=10 times; FAULT_SEED= says the first seed
 	$(PYTHON) -m tests.faults tmq $(SEEDS)

@@ -1,4 +1,4 @@
-"""python -m benchmarks: measure, print the table, keep JSON and PNG; --readme writes the last full table to README."""
+"""python -m benchmarks: measure, print the table, keep JSON and PNG; --page writes the last full table to its page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from benchmarks.plan import FULL, MAX_ROUNDS, MIN_ROUNDS, QUICK, Plan
 from benchmarks.process import Workshop, workshop
 from benchmarks.results import RESULTS, Finding, Results, load, newest_full, save
 
-ROOT = Path(__file__).parents[1]
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 PEERS = tuple(make_peers(Workshop(Path()), Store(Workshop(Path()), "none")))
 
 
@@ -63,7 +63,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--results", type=Path, default=RESULTS, help="where results are kept (default: %(default)s)"
     )
     parser.add_argument(
-        "--readme", action="store_true", help="measure nothing: write the last full table to README"
+        "--page", action="store_true", help="measure nothing: write the last full table to docs/benchmarks.md"
     )
     return parser.parse_args(argv)
 
@@ -126,22 +126,22 @@ def keep(results: Results, path: Path, console: Console) -> None:
     console.print(f"kept in {path.parent}: {', '.join(kept)}")
 
 
-def write_readme(readme: Path, folder: Path) -> str:
-    """Raises ValueError with what is missing."""
+def write_page(page: Path, folder: Path) -> str:
+    """Write the last full run between the page's markers. Raises ValueError with what is missing."""
     path = newest_full(folder)
     if path is None:
         raise ValueError(f"no full run in {folder} yet: python -m benchmarks")
     picture = path.with_suffix(".png")
-    shown = os.path.relpath(picture, readme.parent) if picture.exists() else None
-    report.write_between_markers(readme, report.markdown(load(path), shown))
-    return f"README.md shows {path.name}"
+    shown = os.path.relpath(picture, page.parent) if picture.exists() else None
+    report.write_between_markers(page, report.markdown(load(path), shown))
+    return f"{page.name} shows {path.name}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     options, console = parse(argv), Console()
-    if options.readme:
+    if options.page:
         try:
-            console.print(write_readme(ROOT / "README.md", options.results))
+            console.print(write_page(PAGE, options.results))
         except ValueError as missing:
             console.print(str(missing), style="red")
             return 2

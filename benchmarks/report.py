@@ -1,4 +1,4 @@
-"""The results for people: a table on the terminal, and the same in Markdown for README."""
+"""The results for people: a table on the terminal, and the same in Markdown for docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ CELLS = [cell_name(operation, shape) for shape in SHAPES for operation in Operat
 OURS, CEILING, OWN_GENERATOR = "tmq", "ceiling", "redis-benchmark"
 EDGES = (OURS, "text", "ring")  # of Penstock: not held against each other
 NEAR, DAGGER = 0.7, "†"
-NUMBERS_TITLE = "thousand messages of 100 bytes a second (Penstock TMQ does so many times that)"
-PROMISES_TITLE = "what a yes promises"
-FINDINGS_TITLE, FINDINGS_HEADER = "what is wanted, and the rest", ("", "median", "wanted", "verdict")
+NUMBERS_TITLE = (
+    "thousand messages of 100 bytes a second (in parentheses: Penstock TMQ is so many times as fast)"
+)
+PROMISES_TITLE = "what an acknowledgement guarantees"
+FINDINGS_TITLE, FINDINGS_HEADER = "goals and other measurements", ("", "median", "goal", "verdict")
 COLOURS = {"met": "green", "missed": "red", "not run": "yellow"}
-SMALL = 100  # below it a number is shown with three digits
+SMALL, DIGITS = 100, 3  # below SMALL a number is shown with so many digits
 
 
 def format_number(value: float) -> str:
     """Three digits or so: 1.62, 38.1, 412, 5,016."""
     if value >= SMALL:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:.{DIGITS}g}"
 
 
 def format_cell(results: Results, peer: PeerResult, cell: str) -> str:
@@ -61,17 +63,29 @@ def peer_rows(results: Results) -> Iterator[list[str]]:
 
 
 def promise_rows(results: Results) -> Iterator[list[str]]:
-    """Title, and what its yes promises; or why it did not run."""
+    """Yield each peer's title with what its acknowledgement guarantees, or why it did not run."""
     for peer in results.peers:
         if peer.name != CEILING:
             yield [peer.title, f"not run: {peer.not_run}" if peer.not_run else peer.promise]
 
 
 def finding_row(finding: Finding) -> list[str]:
-    """What, value, wanted, verdict or note."""
-    value = f"{format_number(finding.value)} {finding.unit}" if finding.values else "not run"
+    """Return what was measured, its value, the goal, and the verdict or a note."""
+    value = f"{format_value(finding)} {finding.unit}" if finding.values else "not run"
     wanted = str(finding.target) if finding.target else ""
     return [finding.what, value, wanted, " ".join(filter(None, (_verdict(finding), finding.note)))]
+
+
+def format_value(finding: Finding) -> str:
+    """Return the value with as many digits as it takes to be on its own side of the goal: 1.998, not 2, of 2."""
+    shown = format_number(finding.value)
+    digits = DIGITS
+    while finding.target and finding.target.is_met(float(shown.replace(",", ""))) != finding.target.is_met(
+        finding.value
+    ):
+        digits += 1
+        shown = f"{finding.value:,.{digits}g}"
+    return shown
 
 
 def _verdict(finding: Finding) -> str:
@@ -126,15 +140,19 @@ def markdown(results: Results, chart: str | None) -> str:
     """The same as Markdown: the numbers, the picture, the promises, what is wanted, the caption."""
     promises = "\n".join(f"- **{who}**: {what}" for who, what in promise_rows(results))
     parts = [
-        f"{NUMBERS_TITLE}:".capitalize(),
+        f"{_capital(NUMBERS_TITLE)}:",
         markdown_table(["", *CELLS], peer_rows(results)),
         f"![Messages a second, side by side]({chart})" if chart else "",
-        f"{PROMISES_TITLE}:".capitalize(),
+        f"{_capital(PROMISES_TITLE)}:",
         promises,
         markdown_table(FINDINGS_HEADER, map(finding_row, results.findings)),
         caption(results),
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[list[str]]) -> str:

@@ -48,34 +48,34 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 AGE_S = WAIT_S  # bounds of the histogram of times to death
 COUNTERS = {
     "added": "messages put in",
-    "delivered": "messages given out",
+    "delivered": "messages delivered",
     "acked": "messages acknowledged",
-    "returned": "messages that went back",
+    "returned": "messages returned",
     "fenced": "settled too late",
     "dead_all": "messages that died",
-    "expired": "of them, of age",
-    "duplicates": "calls that were asked again",
-    "redriven": "dead letters brought back",
-    "purged": "dead letters removed by hand",
-    "dead_trimmed": "dead letters dropped for age or number",
+    "expired": "of them, expired",
+    "duplicates": "repeated calls",
+    "redriven": "dead letters redriven",
+    "purged": "dead letters purged",
+    "dead_trimmed": "dead letters dropped by age or number",
     "bytes_in": "octets put in",
     "bytes_out": "octets acknowledged",
 }
 SUMS = {
     "in": "messages put in",
     "in_octets": "their octets",
-    "out": "messages given out",
+    "out": "messages delivered",
     "out_octets": "their octets",
     "acked": "messages acknowledged",
-    "returned": "messages that went back",
-    "rejected": "messages that edges sent to the dead letters",
+    "returned": "messages returned",
+    "rejected": "messages that edges moved to the dead letters",
 }
 
 
 def _quantiles(of: str, what: str) -> tuple[Column, ...]:
-    text = "{} of them in seconds are {} at most, linear inside of a bucket; null: there were none"
+    text = "{} of {} in seconds, linear inside a bucket; null: none"
     return tuple(
-        Column(f"{of}_{name}", "double", text.format(f"{share:.0%}", what))
+        Column(f"{of}_{name}", "double", text.format(f"quantile {share:.0%}", what))
         for name, share in QUANTILES.items()
     )
 
@@ -90,66 +90,65 @@ REFUSED = Column("refused", "map<string,bigint>", "refusals by reason, in order 
 
 TRAFFIC = Table(
     "traffic",
-    "What edges did with queues, by their samples; a sample that is repeated in its hour or the next counts once.",
+    "Traffic of queues by the samples of edges; a sample that is repeated in its hour or the next counts once.",
     (*QUEUE, EDGE),
     (
         *(Column(name, "bigint", text) for name, text in SUMS.items()),
-        Column("in_rate", "double", "messages in a second put in, over the whole hour"),
-        Column("out_rate", "double", "messages in a second given out, over the whole hour"),
+        Column("in_rate", "double", "messages put in per second, over the whole hour"),
+        Column("out_rate", "double", "messages delivered per second, over the whole hour"),
         Column(
             "in_peak",
             "double",
-            "messages in a second put in, in the busiest 10 s; those of a sample are spread over its `ms`",
+            "messages put in per second in the busiest 10 s; those of a sample are spread over its `ms`",
         ),
-        Column("out_peak", "double", "messages in a second given out, in the busiest 10 s, likewise"),
+        Column("out_peak", "double", "messages delivered per second in the busiest 10 s, likewise"),
         *_histogram("put", "time from request to durable answer", PUT_S),
-        *_histogram("wait", "age of messages when first given out", WAIT_S),
+        *_histogram("wait", "age of messages at their first delivery", WAIT_S),
         REFUSED,
         Column("refused_all", "bigint", "refusals of all reasons"),
         Column(
             "refused_puts",
             "bigint",
-            "messages that were to be put in, and were refused; of an edge that does not say it, all refusals",
+            "refused puts; all refusals of edges that do not report puts",
         ),
-        Column("availability", "double", "accepted of all that were to be put in; null: nothing was"),
+        Column("availability", "double", "accepted share of puts; null: there were none"),
         Column(
-            "budget_used", "double", "refused share as a part of what the objective leaves; above 1: too much"
+            "budget_used",
+            "double",
+            "refused share of puts, relative to what the objective allows; above 1: exceeded",
         ),
     ),
 )
 
 DEPTHS = Table(
     "depths",
-    "How queues stood, by what the store says of them every 10 s while they change. Counters rise from the queue's "
-    "last look in the hour before, else from its first one; from 0 if the queue was made in the hour or the one "
-    "before: it says so, or does not say and has a new id, or others were looked at 10 minutes before.",
+    "State of queues, sampled every 10 s while they change. Counters are differences from the queue's "
+    "last sample in the hour before, otherwise from its first one; from 0 if the queue was created in the hour or "
+    "the one before.",
     QUEUE,
     (
-        Column("samples", "bigint", "how often it was looked at"),
+        Column("samples", "bigint", "number of samples"),
         Column("len_min", "bigint", "fewest messages"),
-        Column("len_mean", "double", "messages on average over the looks"),
+        Column("len_mean", "double", "average number of messages"),
         Column("len_max", "bigint", "most messages"),
-        Column("leased_max", "bigint", "most messages given out and not settled"),
+        Column("leased_max", "bigint", "most leased messages"),
         Column("oldest_ms_max", "bigint", "greatest age of the oldest message, ms"),
-        Column("dead_last", "bigint", "dead letters at the last look"),
-        Column("resets", "bigint", "looks at which a counter had fallen: the store had lost data"),
-        *(
-            Column(name, "bigint", f"{text}: sum of what the counter rose from look to look")
-            for name, text in COUNTERS.items()
-        ),
+        Column("dead_last", "bigint", "dead letters in the last sample"),
+        Column("resets", "bigint", "samples with a lower counter: the store had lost data"),
+        *(Column(name, "bigint", f"{text}, by the counter") for name, text in COUNTERS.items()),
     ),
 )
 
 EDGES = Table(
     "edges",
-    "How edges were themselves.",
+    "State of edges.",
     (EDGE,),
     (
-        Column("processes", "bigint", "processes that told of themselves"),
+        Column("processes", "bigint", "processes that wrote samples"),
         Column(
             "connections_max",
             "bigint",
-            "most connections open at the end of 10 s, of all processes; between two ends there may be more",
+            "most open connections of all processes at the end of an interval of 10 s",
         ),
         Column("opened", "bigint", "connections opened"),
         Column("received_octets", "bigint", "octets read from peers"),
@@ -160,31 +159,31 @@ EDGES = Table(
 
 DEATHS = Table(
     "deaths",
-    "What died, and how old it was.",
-    (*QUEUE, Column("reason", "string", "why"), Column("edge", "string", "the edge by which it had come in")),
+    "Dead letters by reason, and their age.",
+    (*QUEUE, Column("reason", "string", "why"), Column("edge", "string", "the edge that had received it")),
     (
         Column("count", "bigint", "dead letters"),
         Column("octets", "bigint", "octets of their bodies"),
         *_histogram("age", "time from put to death", AGE_S),
-        Column("acquired_mean", "double", "how often they had been given out, on average"),
-        Column("redriven", "bigint", "of them, those that had been brought back before"),
+        Column("acquired_mean", "double", "average number of deliveries"),
+        Column("redriven", "bigint", "of them, those that had been redriven before"),
     ),
 )
 
 ORIGINS = Table(
     "origins",
-    "Whose messages died: the most frequent of each queue and hour (`--top`).",
-    (*QUEUE, Column("origin", "string", "who put them in: a word for the protocol, and the peer")),
+    "Origins of dead letters: the most frequent of each queue and hour (`--top`).",
+    (*QUEUE, Column("origin", "string", "the protocol and the peer")),
     (Column("count", "bigint", "dead letters"),),
 )
 
 FAILURES = Table(
     "failures",
-    "What fails alike: the most frequent of each queue and hour (`--top`).",
+    "Similar failures: the most frequent of each queue and hour (`--top`).",
     (
         *QUEUE,
         Column("reason", "string", "why"),
-        Column("pattern", "string", "the error, its numbers and hex numbers as 0, at most 200 characters"),
+        Column("pattern", "string", "the error with numbers replaced by 0, at most 200 characters"),
         Column("fingerprint", "string", "16 hex digits: the same for bodies that differ only in numbers"),
     ),
     (
@@ -198,33 +197,35 @@ FAILURES = Table(
 
 REDRIVES = Table(
     "redrives",
-    "Whether it helped to bring dead letters back.",
+    "Success of redrives.",
     QUEUE,
     (
-        Column("redriven", "bigint", "dead letters brought back, by the queue's counter"),
-        Column(
-            "died_again", "bigint", "messages that died and had been brought back before, whenever that was"
-        ),
-        Column("success", "double", "1 - died_again / redriven, at least 0; null: none was brought back"),
+        Column("redriven", "bigint", "dead letters redriven, by the queue's counter"),
+        Column("died_again", "bigint", "messages that died again after a redrive at any time"),
+        Column("success", "double", "1 - died_again / redriven, at least 0; null: none was redriven"),
     ),
 )
 
 CHANGES = Table(
     "changes",
-    "What is suddenly otherwise than in the week before; only hours that have ended, and queues and metrics that are.",
+    "Sudden changes compared with the week before; only hours that have ended.",
     (
         *QUEUE,
         Column("metric", "string", "in, out, refused, deaths: a count; len_max; put_p99, wait_p99: seconds"),
     ),
     (
         Column("value", "double", "in this hour"),
-        Column("week_hours", "bigint", "hours of the week before that are known, 24 at least"),
+        Column("week_hours", "bigint", "known hours of the week before, at least 24"),
         Column("week_median", "double", "median of them"),
         Column(
-            "week_spread", "double", "1.4826 x the median distance from the median: sd where all is normal"
+            "week_spread",
+            "double",
+            "1.4826 x the median distance from the median (the standard deviation of a normal distribution)",
         ),
         Column(
-            "z", "double", "distance from the median in spreads, or in what chance alone makes of it if more"
+            "z",
+            "double",
+            "distance from the median in spreads, or in the spread of pure chance if that is larger",
         ),
         Column("verdict", "string", "up or down"),
     ),

@@ -1,4 +1,4 @@
-"""What a run is to read, frozen before it begins (docs/analytics.md, "What is missing")."""
+"""What a run is to read, frozen before it begins (docs/analytics.md, "Missing entries")."""
 
 from __future__ import annotations
 

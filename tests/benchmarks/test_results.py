@@ -156,28 +156,36 @@ def test_a_busy_machine_is_told() -> None:
     )
 
 
-def test_readme_is_written_between_its_markers(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1.998, "1.998 x"), (1.99996, "1.99996 x"), (2.0, "2 x"), (2.004, "2 x"), (3.123, "3.12 x")],
+)
+def test_a_missed_goal_is_not_rounded_to_it(value: float, shown: str) -> None:
+    assert report.finding_row(Finding("m", "w", [value], "x", Target(">=", 2)))[1] == shown
+
+
+def test_the_page_is_written_between_its_markers(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     save(make_results(), tmp_path / "results" / "2026-11-21.json")
     (tmp_path / "results" / "2026-11-21.png").touch()
-    assert command.write_readme(readme, tmp_path / "results") == "README.md shows 2026-11-21.json"
-    text = readme.read_text()
+    assert command.write_page(page, tmp_path / "results") == "benchmarks.md shows 2026-11-21.json"
+    text = page.read_text()
     assert text.startswith(f"before\n{report.BEGIN}\n")
     assert text.endswith(f"\n{report.END}\nafter\n")
     assert "old" not in text
     assert "(results/2026-11-21.png)" in text
 
 
-def test_readme_without_markers_and_without_results(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("nothing here\n")
+def test_a_page_without_markers_and_without_results(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text("nothing here\n")
     with pytest.raises(ValueError, match="no full run"):
-        command.write_readme(readme, tmp_path)
+        command.write_page(page, tmp_path)
     save(make_results(), tmp_path / "2026-11-21.json")
     with pytest.raises(ValueError, match="benchmarks:begin"):
-        command.write_readme(readme, tmp_path)
-    assert readme.read_text() == "nothing here\n"
+        command.write_page(page, tmp_path)
+    assert page.read_text() == "nothing here\n"
 
 
 def test_the_picture_is_a_png_or_nothing(tmp_path: Path) -> None:

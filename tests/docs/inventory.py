@@ -54,7 +54,7 @@ class Row:
 CLI, RQP, RING, PUBSUB = "docs/cli.md", "docs/rqp.md", "docs/ring.md", "docs/pubsub.md"
 CHART, ANALYTICS, KUBERNETES = "docs/chart.md", "docs/analytics.md", "docs/kubernetes.md"
 IMAGES, OPERATIONS, TUTORIALS = "docs/images.md", "docs/operations.md", "docs/tutorials/"
-RUNBOOKS = "docs/runbooks/index.md"
+BACKUP, RUNBOOKS = "docs/backup.md", "docs/runbooks/index.md"
 
 ENVIRONMENT = Nowhere("it makes the virtual environment that tests run in")
 WITHOUT_STORE = Taken("docs/test_cli_page.py::test_without_a_store")
@@ -77,13 +77,12 @@ GONE_AND_BACK = Taken(
 REPLICATED = Taken("docs/test_replicated_page.py::test_two_failovers_lose_nothing")
 TRACES = Taken("docs/test_tracing_page.py::test_the_commands")
 
+TROUBLESHOOTING = Taken("docs/test_troubleshooting.py::test_its_commands_show_what_the_page_shows")
+OF_A_READER = Nowhere("names are for the reader to fill in, and nothing is wrong on the node of tests")
+
 IMAGES_BUILT = Elsewhere(
     "images/test_push.py::test_what_the_readme_says_builds_and_pushes",
     "`make images`, in `make e2e`: it takes podman",
-)
-UNINSTALLED = Elsewhere(
-    "e2e/test_release.py::test_uninstall_hangs_nowhere_and_retained_messages_are_there_again",
-    "`helm uninstall`: docs/chart.md has the same command",
 )
 OF_README = Elsewhere(
     "e2e/test_release.py::test_the_readme_installs_a_release_and_sends_a_message",
@@ -97,12 +96,10 @@ ROWS = (
         "`up --bare` and `run --in FOLDER`, in `make e2e`; what `down` does is called there, and not the command; "
         "`make e2e` itself is what .ci/run runs")),
     Row("README.md", "Try it", ENVIRONMENT, "make up"),
-    Row("README.md", "Try it", README, "bash -c"),
     Row("README.md", "Try it", README, ".venv/bin/penstock"),
-    Row("README.md", "Try it", README, "nc "),
     Row("README.md", "On Kubernetes", README_ON_NODE, "make images", (IMAGES_BUILT,)),
     Row("README.md", "On Kubernetes", README_ON_NODE, "kubectl"),
-    Row("README.md", "On Kubernetes", UPGRADED, "helm upgrade", (UNINSTALLED,)),
+    Row("README.md", "On Kubernetes", UPGRADED, "helm upgrade"),
     Row("charts/penstock/README.md", "Chart penstock", OF_README),
     Row(ANALYTICS, "The job", Taken("analytics/spark/test_kills.py::command")),
     Row(ANALYTICS, "By spark-submit", Taken("analytics/spark/test_commands.py::test_the_job_submitted")),
@@ -156,21 +153,21 @@ ROWS = (
     Row("docs/reference/cli.md", "", Shown("cli/reference/test_reference.py::test_page_is_current")),
     Row("docs/console.md", "Quick start", Taken("console/contract/test_page_of_docs.py::test_its_commands")),
     Row(IMAGES, "Images", Taken("images/test_page.py::test_what_is_built")),
-    Row(IMAGES, "What they promise", Taken("images/test_page.py::test_how_a_container_is_best_run")),
+    Row(IMAGES, "Guarantees", Taken("images/test_page.py::test_how_a_container_is_best_run")),
     Row(KUBERNETES, "Create a Queue", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Deletion", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Several operators on one store", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Redrive", PAGE_OF_QUEUES),
     Row(OPERATIONS, "On one machine", Taken("docs/test_operations_page.py::test_a_store_of_your_own")),
-    Row(OPERATIONS, "Copy while it runs", COPIED),
-    Row(OPERATIONS, "Restore to penstock up", COPIED),
+    Row(BACKUP, "Copy while it runs", COPIED),
+    Row(BACKUP, "Restore to penstock up", COPIED),
     Row(
-        OPERATIONS,
+        BACKUP,
         "Restore to a server of your own",
         Taken("docs/test_backup_page.py::test_a_copy_of_a_server_is_restored"),
     ),
     Row(
-        OPERATIONS,
+        BACKUP,
         "Onto the volume of the chart's store",
         Elsewhere(
             "docs/test_restore_pod.py::test_its_commands_bring_a_copy_back",
@@ -205,6 +202,18 @@ ROWS = (
     Row(RQP, "Peers", RQP_SYSTEMS),
     Row(RQP, "When messages are not delivered", RQP_SYSTEMS),
     Row(RQP, "Two machines", Taken("docs/test_rqp_page.py::test_two_machines")),
+    Row("docs/migrating.md", "TMQ", Taken(
+        "docs/test_migrating_page.py::test_messages_of_a_tmq_server_are_moved")),
+    Row("docs/migrating.md", "Text pub/sub", Taken(
+        "docs/test_migrating_page.py::test_tags_are_repeated_at_the_new_server")),
+    *(
+        Row("docs/troubleshooting.md", "", TROUBLESHOOTING, begins)
+        for begins in ("PENSTOCK_", "curl", "head", "penstock", "printf", "python")
+    ),
+    Row("docs/troubleshooting.md", "", OF_A_READER, "kubectl"),
+    Row("docs/upgrades.md", "On Kubernetes", Elsewhere(
+        "e2e/test_release.py::test_upgrades_of_the_pages_keep_what_was_said",
+        "the same upgrade, with a value that changes")),
     Row("docs/tmq.md", "Differences from the original server", Elsewhere(
         "tmq/test_original_server.py::test_the_page_has_what_penstock_answers_to_each_call",
         "the original server is somebody else's program; the test asks Penstock the same calls")),

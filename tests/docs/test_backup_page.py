@@ -1,4 +1,4 @@
-"""docs/operations.md, "Back up and restore": its commands, on `penstock up` and on a server of Debian's Redis."""
+"""docs/backup.md: its commands, on `penstock up` and on a server of Debian's Redis."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.docs.bench import Bench, Command, commands
 from tests.servers import eventually
 from tests.sysv.namespace import own_machine
 
-PAGE = "docs/operations.md"
-COPY = "### Copy while it runs"
+PAGE = "docs/backup.md"
+COPY = "## Copy while it runs"
 UP = "penstock up --data-dir penstock-data"
 SERVER = "redis://localhost"
 
@@ -56,7 +56,7 @@ def test_a_copy_of_penstock_up_is_restored(bench: Bench) -> None:
         bench.follow(command)
     spoil(bench)
     bench.press_ctrl_c()
-    for command in commands(PAGE, "### Restore to penstock up"):
+    for command in commands(PAGE, "## Restore to penstock up"):
         bench.follow(command)
     is_as_it_was(bench)
     bench.press_ctrl_c()
@@ -64,7 +64,7 @@ def test_a_copy_of_penstock_up_is_restored(bench: Bench) -> None:
 
 def test_a_copy_of_a_server_is_restored(bench: Bench) -> None:
     """The same commands copy its folder, by its port."""
-    stop, *put_back, start, doctor = commands(PAGE, "### Restore to a server of your own")
+    stop, *put_back, start, doctor = commands(PAGE, "## Restore to a server of your own")
     (bench.folder / "data").mkdir()
     bench.run(start.line)
     try:

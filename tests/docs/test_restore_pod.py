@@ -1,4 +1,4 @@
-"""docs/operations.md, "Onto the volume of the chart's store": the helper is let in, sees what the store sees, and its
+"""docs/backup.md, "Onto the volume of the chart's store": the helper is let in, sees what the store sees, and its
 commands bring a copy back, on a server as the chart starts and configures it.
 """
 
@@ -23,8 +23,8 @@ from tests.kubernetes.cluster import Cluster
 from tests.servers import eventually
 from tests.tmq.process import ROOT
 
-PAGE, FILE = "docs/operations.md", "docs/examples/kubernetes/restore.yaml"
-SECTION = "### Onto the volume of the chart's store"
+PAGE, FILE = "docs/backup.md", "docs/examples/kubernetes/restore.yaml"
+SECTION = "## Onto the volume of the chart's store"
 IN_POD = re.compile(r"kubectl exec (?:--stdin )?(?:--namespace queues )?(?:restore|penstock-redis-0) -- ")
 POD = yaml.safe_load((ROOT / FILE).read_text())
 

@@ -43,7 +43,7 @@ def test_the_commands(bench: Bench, collector: Collector) -> None:
         else:
             bench.follow(command)
     bench.press_ctrl_c()
-    names = re.search(r"has three spans more now: (.*)\.", PAGE)
+    names = re.search(r"now has three more spans: (.*)\.", PAGE)
     assert names is not None
     wanted = set(re.findall(r"`([^`]+)`", names[1]))
     eventually(lambda: {span.name for span in collector.spans() if span.trace_id == TRACE} == wanted)

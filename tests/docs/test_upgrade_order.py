@@ -1,4 +1,4 @@
-"""docs/operations.md, "An upgrade": its order, and the way back, with edges of two versions side by side on one store.
+"""docs/upgrades.md, "On machines": an upgrade and the way back, with edges of two versions side by side on one store.
 
 There is one version so far. The other one is a copy of the program whose functions in the store differ: by their text,
 under the name that they have; or by their name, as when they could not keep what they had promised.
@@ -25,7 +25,7 @@ from tests.servers import PROGRAMS, Server
 from tests.tmq.client import Client
 from tests.tmq.process import ROOT
 
-PAGE = ROOT / "docs" / "operations.md"
+PAGE = ROOT / "docs" / "upgrades.md"
 LEFT = shutil.ignore_patterns("vendor", "page")  # of the console, which is not used
 FUNCTIONS = re.compile(r"\bfunctions\b.*, of this version")
 ROUNDS = 10

@@ -1,4 +1,4 @@
-"""SIGTERM during startup ends the operator; there is nothing to release yet (docs/images.md, What they promise)."""
+"""SIGTERM during startup ends the operator; there is nothing to release yet (docs/images.md, Guarantees)."""
 
 from __future__ import annotations
 

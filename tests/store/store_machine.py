@@ -149,7 +149,7 @@ class StoreMachine(Modelled):
 
     @rule(queue=queues, is_meant=st.sampled_from((True, False, False, False)))
     def remove_what_is_ready(self, queue: int, is_meant: bool) -> None:
-        """Purge the ready messages; leased ones stay (docs/store.md, Emptying)."""
+        """Purge the ready messages; leased ones stay (docs/store.md, Purging)."""
         if not is_meant:  # queues that fill see more
             return
         q, model = self.queues[queue], self.models[queue]

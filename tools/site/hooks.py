@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -28,8 +29,12 @@ def _unfolded(entry: Any) -> Any:
             return {name: _unfolded(each) for name, each in entry.items()}
         case str() if entry.endswith("/"):
             folder = ROOT / DOCS / entry
-            return [f"{entry}{path.name}" for path in sorted(folder.glob("*.md"))]
+            return [f"{entry}{path.name}" for path in sorted(folder.glob("*.md"), key=_index_first)]
     return entry
+
+
+def _index_first(path: Path) -> tuple[bool, str]:
+    return path.name != "index.md", path.name
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:

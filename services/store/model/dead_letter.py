@@ -10,7 +10,7 @@ import msgpack
 
 ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 MAX_PART = (1 << 64) - 1  # of each half of an id
-# docs/store.md, "What a message dies of"; the reason of an UNRELIABLE message over RQP/MCA is the store's refusal
+# docs/store.md, "Reasons of dead letters"; the reason of an UNRELIABLE message over RQP/MCA is the store's refusal
 OWN_REASONS = frozenset(
     (
         *(

@@ -204,7 +204,7 @@ async def test_peers_are_added_changed_and_removed(desk: Desk) -> None:
 
 
 async def test_last_declaration_determines_the_owner(desk: Desk) -> None:
-    """docs/store.md, Numbers, and queues that lead elsewhere."""
+    """docs/store.md, Numbers and transmission queues."""
     peers = desk.store.peers
     assert await peers.apply("shop", MCA, "operator")
     assert await peers.find("shop") == Peer("shop", MCA, "operator")

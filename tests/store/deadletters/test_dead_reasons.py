@@ -1,4 +1,4 @@
-"""Filters with unknown reasons (docs/store.md, "What a message dies of")."""
+"""Filters with unknown reasons (docs/store.md, "Reasons of dead letters")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.tmq.process import ROOT
 
 def test_documented_reasons_are_known() -> None:
     page = (ROOT / "docs" / "store.md").read_text()
-    table = page.partition("\n## What a message dies of\n")[2].partition("\n## ")[0]
+    table = page.partition("\n## Reasons of dead letters\n")[2].partition("\n## ")[0]
     told = {
         name
         for row in table.splitlines()

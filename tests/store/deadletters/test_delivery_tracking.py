@@ -1,4 +1,4 @@
-"""Tracking a message until it leaves its queue (docs/store.md, Fates)."""
+"""Tracking a message until it leaves its queue (docs/store.md, Delivery tracking)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Purging ready messages, which leaves leased ones and counts all (docs/store.md, Emptying)."""
+"""Purging ready messages, which leaves leased ones and counts all (docs/store.md, Purging)."""
 
 from __future__ import annotations
 

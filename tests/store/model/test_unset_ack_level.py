@@ -1,4 +1,4 @@
-"""The ack level of documents without one: the table in docs/guarantees.md, "What a yes survives"."""
+"""The ack level of documents without one: the table in docs/guarantees.md, "Ack levels"."""
 
 from __future__ import annotations
 
