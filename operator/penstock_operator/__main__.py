@@ -27,7 +27,7 @@ def _run(words: list[str]) -> int:
 
         from penstock_operator import uninstall
         from penstock_operator.cluster.api import ApiError
-        from penstock_operator.handlers import WatchesEnded
+        from penstock_operator.kopf_handlers import WatchesEnded
         from penstock_operator.run import run
         from penstock_operator.settings import SettingsError, load
         from services.kit import logs

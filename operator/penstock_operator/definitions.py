@@ -7,7 +7,7 @@ import logging
 
 from penstock_operator.cluster.api import REMEDY, Api, ApiError
 from penstock_operator.documents.crds import GROUP, VERSION
-from penstock_operator.finalizer_release import KINDS
+from penstock_operator.uninstall_finalizers import KINDS
 
 log = logging.getLogger(__name__)
 

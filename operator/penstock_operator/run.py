@@ -11,11 +11,11 @@ from typing import Any
 from penstock_operator.cluster.api import Api, ApiError
 from penstock_operator.control import Control
 from penstock_operator.definitions import Definitions
-from penstock_operator.finalizer_release import leave
-from penstock_operator.handlers import WatchesEnded, log_in, stop_by_signals, watch
+from penstock_operator.kopf_handlers import WatchesEnded, log_in, stop_by_signals, watch
 from penstock_operator.metrics.metrics import Metrics
 from penstock_operator.settings import OperatorSettings, store_url, tracing_settings
 from penstock_operator.sweep import Sweep
+from penstock_operator.uninstall_finalizers import leave
 from services.kit.config import HealthSettings
 from services.kit.process import HealthServer, HealthSources
 from services.kit.readiness import Readiness

@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from penstock_operator.cluster.api import MERGE, Api, ApiError
-from penstock_operator.finalizer_release import POLL_S, RELEASE_S, FinalizerRelease
-from penstock_operator.handlers import log_in
+from penstock_operator.kopf_handlers import log_in
 from penstock_operator.peers.peers import discoverer
 from penstock_operator.queues.orphan_release import release_all
 from penstock_operator.settings import SettingsError, is_store_configured, load, store_url
+from penstock_operator.uninstall_finalizers import POLL_S, RELEASE_S, FinalizerRelease
 from services.store import Store, StoreError
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,6 @@ from protos.ring.frames import (
     resent,
 )
 from protos.ring.head import HEAD, HeadMove, HeadState
-from protos.ring.laps import Questions
 from protos.ring.link import Acks, Connection, encode_message
 from protos.ring.messages import (
     ACK,
@@ -54,7 +53,7 @@ from protos.ring.messages import (
     User,
 )
 from protos.ring.node import Break, Node
-from protos.ring.relay import Relay
+from protos.ring.ownerless_messages import Questions
 from protos.ring.replies import (
     ReplyHead,
     echo_of,
@@ -80,6 +79,7 @@ from protos.ring.routes import (
 )
 from protos.ring.tail import TAIL, TailMove, TailState
 from protos.ring.times import Times
+from protos.ring.user_routing import Relay
 from protos.ring.window import Window
 from protos.runs import MAX_RUN, encode_record
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from enum import Enum
 
 from protos.ring.actions import ActionQueue, SendBeacon
-from protos.ring.circulation import GONE_AT, SUSPECT_AT, CirculationDetector
 from protos.ring.messages import OTHERS_TTL, TTL, Find, Leader, LinkBroken
+from protos.ring.ownerless_loops import GONE_AT, SUSPECT_AT, CirculationDetector
 from protos.ring.table import Machine, earliest, is_due
 from protos.ring.times import Times
 from protos.ring.vacancy import Vacancy

@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass
 
 from protos.ring.frames import Frame
-from protos.ring.laps import NOTHING, Questions
+from protos.ring.ownerless_messages import NOTHING, Questions
 
 
 class DropReason(enum.Enum):

@@ -11,8 +11,9 @@ from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
 
+from services.console.access.authorization import Caller
 from services.console.access.foreign_pages import OriginCheck
-from services.console.access.identity import Caller, Identities
+from services.console.access.identity import Identities
 from services.console.access.unauthenticated_log import UnauthenticatedLog
 from services.console.audit.audit import DONE, FAULT, UNKNOWN
 from services.console.console_metrics import ConsoleMetrics

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from services.store.catalogue.audit import AuditLog
 from services.store.catalogue.catalogue import Catalogue
 from services.store.catalogue.domain_setup import DomainSetup
-from services.store.catalogue.kept_promises import KeptPromises
+from services.store.catalogue.durability_guarantees import KeptPromises
 from services.store.catalogue.listing import Listing
 from services.store.catalogue.peers import Peers
 from services.store.catalogue.registry import EVERYTHING, Registry

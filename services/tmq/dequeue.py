@@ -12,7 +12,7 @@ from services.store import Delivery, Queue, StoreError
 from services.store.model import OutcomeUnknown, records
 from services.tmq.conversation import TmqConversation
 from services.tmq.queues import Handles
-from services.tmq.transactions import Transactions
+from services.tmq.transaction_interface import Transactions
 
 DNQ = Operation.DNQ.value  # looked up once: an enum's value is slow
 

@@ -11,7 +11,7 @@ from services.store import StoreError
 from services.store.model import OutcomeUnknown, Refusals
 from services.tmq.conversation import TmqConversation
 from services.tmq.queues import Handles
-from services.tmq.transactions import Transactions
+from services.tmq.transaction_interface import Transactions
 
 STATUS = {  # replies to ENQ: success, failure
     dialect: (

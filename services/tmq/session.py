@@ -9,15 +9,15 @@ from protos import tmq
 from protos.tmq import Dialect
 from services.kit.session import Inflow, Wire
 from services.queueing import QueueSession, Unsettled
+from services.tmq.atomic_transactions import AtomicTransactions
 from services.tmq.conversation import TmqConversation
 from services.tmq.dequeue import Dequeues
 from services.tmq.enqueue import Enqueues
-from services.tmq.original import OriginalTransactions
+from services.tmq.original_transactions import OriginalTransactions
 from services.tmq.queues import Queues
 from services.tmq.service import TmqService
 from services.tmq.settings import TransactionKind
-from services.tmq.transaction import AtomicTransactions
-from services.tmq.transactions import Transactions
+from services.tmq.transaction_interface import Transactions
 
 RUN_PART = 32  # this many requests of a run count as one request
 NOT_OF_THE_PIPE = frozenset(

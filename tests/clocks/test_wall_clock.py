@@ -23,7 +23,7 @@ ALLOWED = {  # where it is not compared with a time of the store, and why
     "services/analytics/__main__.py": "the name of a run",
     "operator/penstock_operator/store/datasets.py": "a measure that Prometheus compares with its wall clock",
     "operator/penstock_operator/status/statuses.py": "conditions of Kubernetes have times of the wall clock",
-    "operator/penstock_operator/finalizer_release.py": "conditions of Kubernetes",
+    "operator/penstock_operator/uninstall_finalizers.py": "conditions of Kubernetes",
     "operator/penstock_operator/status/events.py": "events of Kubernetes",
 }
 

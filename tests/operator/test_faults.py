@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from penstock_operator.handlers import LONGEST_BACKOFF_S, operator_settings
+from penstock_operator.kopf_handlers import LONGEST_BACKOFF_S, operator_settings
 
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from penstock_operator.cluster.api import Access, Api
 from penstock_operator.cluster.resources import Kind
-from penstock_operator.finalizer_release import FinalizerRelease
+from penstock_operator.uninstall_finalizers import FinalizerRelease
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.conftest import NewOperator

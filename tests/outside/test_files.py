@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from penstock_operator.cluster.api import ApiError
-from penstock_operator.handlers import log_in
+from penstock_operator.kopf_handlers import log_in
 
 from services.cli.documents.documents import read_documents
 from services.cli.terminal.exits import Failure

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from services.console.access.identity import Caller
+from services.console.access.authorization import Caller
 from services.console.contract.problems import Problem
 from services.console.contract.roles import Role
 from services.console.contract.shape import encode

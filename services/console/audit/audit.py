@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from services.console.access.identity import Caller
+from services.console.access.authorization import Caller
 from services.console.audit.detail import to_json
 from services.store import StoreError
 from services.store.catalogue import MOST_OCTETS, AuditEntry, AuditLog

@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import BaseModel
 
-from services.console.access.identity import Caller
+from services.console.access.authorization import Caller
 from services.console.contract.roles import Role
 from services.console.contract.shape import JSON, Nothing, encode
 from services.console.core.console import Console

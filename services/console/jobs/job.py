@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from services.console.access.identity import Caller
+from services.console.access.authorization import Caller
 from services.console.contract.moments import moment, moment_or_none
 from services.store import Filter, Queue
 

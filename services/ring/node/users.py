@@ -27,7 +27,7 @@ from services.ring.node.queues.leases import Leases
 from services.ring.node.queues.queue_cache import QueueCache
 from services.ring.node.queues.remote_requests import RemoteRequests
 from services.ring.node.queues.serving import Serving
-from services.ring.node.relay.relaying import Relaying
+from services.ring.node.relay.route_actions import Relaying
 from services.ring.service import RingService
 from services.store import StoreError
 

@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from services.store.catalogue.domain_setup import DomainSetup
-from services.store.catalogue.kept_promises import KeptPromises
+from services.store.catalogue.durability_guarantees import KeptPromises
 from services.store.catalogue.numbers import Numbers
 from services.store.catalogue.peers import NOTICE, Peers, Watcher
 from services.store.catalogue.registry import EVERYTHING, Registry

@@ -10,7 +10,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:fate:<token>   the result of a tracked message: waits | settled <session> |
                           dead <id> <reason> | emptied; expires if it is not polled
   ps:{dom}:emptied:<run>  hash: the progress of a purge, and the last entry to remove (empty.lua); expires
-  ps:{dom}:r:<request>    the result of a ring's request (requests.lua), so that it is done once
+  ps:{dom}:r:<request>    the result of a ring's request (ring_requests.lua), so that it is done once
   ps:{dom}:j:<journal>    the highest applied number of a journal; kept for ever
   ps:{dom}:state          hash: times of the last sweep and of the store's start
   ps:{dom}:<qid>:s        stream of entries <generation>-<number>, up to 32 messages each:

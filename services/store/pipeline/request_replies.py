@@ -1,4 +1,4 @@
-"""Reply handlers of pulls and settlements by request id (lua/requests.lua)."""
+"""Reply handlers of pulls and settlements by request id (lua/ring_requests.lua)."""
 
 from __future__ import annotations
 

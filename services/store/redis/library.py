@@ -16,7 +16,7 @@ FILES = (
     "take",
     "settle",
     "commit",
-    "requests",
+    "ring_requests",
     "sends",
     "work",
     "sessions",
@@ -32,7 +32,7 @@ FILES = (
     "exports",
 )
 # files that export only entries of FUNCTIONS
-ENCLOSED = frozenset(("requests", "samples", "upkeep", "admin", "redrive", "empty", "registry", "ids"))
+ENCLOSED = frozenset(("ring_requests", "samples", "upkeep", "admin", "redrive", "empty", "registry", "ids"))
 
 
 @cache

@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from services.store.catalogue.catalogue import Catalogue
 from services.store.catalogue.domain_setup import DomainSetup
-from services.store.catalogue.kept_promises import KeptPromises
+from services.store.catalogue.durability_guarantees import KeptPromises
 from services.store.catalogue.listing import Listing
 from services.store.catalogue.registry import EVERYTHING, Registry
 from services.store.model.errors import QueueUnknown, QueueUnreadable, StoreError, StoreUnavailable

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.console.access.identity import Caller
+from services.console.access.authorization import Caller
 from services.console.jobs import completion, orphaned_jobs
 from services.console.jobs import jobs as jobs_
 from services.console.jobs.job import Job, Kind, State, run_of

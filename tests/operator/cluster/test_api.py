@@ -16,7 +16,7 @@ from aiohttp import web
 from penstock_operator.cluster.api import CONFLICT_PAUSES_S, Access, Api, ApiError
 from penstock_operator.cluster.resources import Kind
 from penstock_operator.documents.conditions import Ready, Reason, Verdict
-from penstock_operator.handlers import log_in
+from penstock_operator.kopf_handlers import log_in
 from penstock_operator.status.statuses import Statuses
 
 from services.kit.net.tls import TlsSettings, server_context

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from protos.ring import Frame, Operation, Times
-from protos.ring.circulation import CirculationDetector
 from protos.ring.election import Election
 from protos.ring.head import Head
 from protos.ring.messages import Open
+from protos.ring.ownerless_loops import CirculationDetector
 from protos.ring.tail import Tail
 from tests.ring.simulation.ours import Ours
 from tests.ring.simulation.plan import plan_of

@@ -10,7 +10,7 @@ import pytest
 
 from protos.ring import Frame, Operation, encode_frame
 from services.ring.node.queues.serving import Serving
-from services.ring.node.relay import relaying
+from services.ring.node.relay import route_actions as relaying
 from services.store.model import records
 from services.store.model.errors import StoreFull
 from services.store.pipeline.async_client import AsyncClient

@@ -145,7 +145,7 @@ def test_forgotten_frame_passes_again():  # ring.md 5.5
     assert relay.route(encode_frame(frames[1])) == Drop(DropReason.SEEN)
 
 
-# What has no request id, and what is no queue operation (5.5); its laps are in test_ring_laps
+# Without a request id, and no queue operation (5.5); see test_ring_ownerless_messages for messages without an owner
 
 
 def test_request_without_id_is_served_each_time(relay: Relay):  # ring.md 5.3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from services.store import Delivery, Queue
-from services.tmq.transaction import Transaction
+from services.tmq.atomic_transactions import Transaction
 
 
 class OpenTransaction(Protocol):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from protos.ring.copies import Copies
 from protos.ring.frames import NO_ID, REPLIES, Frame, Operation, encode_frame, parse_frame
-from protos.ring.laps import NOTHING, Laps, Questions, asked_in, digest_of
 from protos.ring.lru import LruMap
+from protos.ring.own_messages import Copies
+from protos.ring.ownerless_messages import NOTHING, Laps, Questions, asked_in, digest_of
 from protos.ring.routes import (
     Answer,
     CameBack,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protos.ring import Leader, LinkBroken
-from protos.ring.circulation import GONE_AT, MAX_LOOPS, SUSPECT_AT, CirculationDetector
+from protos.ring.ownerless_loops import GONE_AT, MAX_LOOPS, SUSPECT_AT, CirculationDetector
 
 NAME, OTHER = b"m:1", b"x:1"
 

@@ -26,8 +26,8 @@ from penstock_operator.cluster.resources import Kind, Resource
 from penstock_operator.control import Control
 from penstock_operator.documents.crds import GROUP, VERSION
 from penstock_operator.documents.declared import FINALIZER, is_removed_with_its_resource
-from penstock_operator.finalizer_release import KINDS
 from penstock_operator.peers.discovery import DISCOVER
+from penstock_operator.uninstall_finalizers import KINDS
 from services.kit.startup_sigterm import stop_signals
 from services.outside.document import BadDocument, read_yaml
 from services.store import StoreError

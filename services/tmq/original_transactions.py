@@ -9,8 +9,8 @@ from protos.tmq import Operation
 from services.kit.session import Inflow, Slot
 from services.queueing import release_all, settle_all
 from services.store import Delivery, Queue, StoreError
+from services.tmq.atomic_transactions import ABORTED, Transaction
 from services.tmq.conversation import TmqConversation
-from services.tmq.transaction import ABORTED, Transaction
 
 LEASE_BYTES = 512  # approximate memory of a lease without its bodies
 
