@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.console.history import sample_reader
+from services.console.history import sample_history
 from services.console.history.history import DELAY_MS, Steps
 from services.console.history.sample_history import BATCH, SampleHistory
 from services.store.model.buckets import CLASSES
@@ -54,7 +54,7 @@ async def test_response_waits_for_new_samples(
     console: LiveConsole, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only older samples may take longer."""
-    monkeypatch.setattr(sample_reader, "POLL_S", PATIENCE_S)
+    monkeypatch.setattr(sample_history, "POLL_S", PATIENCE_S)
     await console.declare("orders")
     now_ms = await console.tools.now_ms()
     fill(server, now_ms - 290_000, 1, 1)
@@ -99,8 +99,8 @@ async def test_without_samples(console: LiveConsole, server: Server) -> None:
 async def test_samples_are_dropped_without_requests(
     console: LiveConsole, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample_reader, "KEPT_S", 0.1)
-    monkeypatch.setattr(sample_reader, "POLL_S", 0.01)
+    monkeypatch.setattr(sample_history, "KEPT_S", 0.1)
+    monkeypatch.setattr(sample_history, "POLL_S", 0.01)
     fill(server, await console.tools.now_ms() - 60_000, 1, 10)
     await console.found("/history")
     await until(
@@ -134,7 +134,7 @@ async def test_reading_restarts_after_an_internal_error(
     fill(server, now_ms - 90_000, 1, 1)
     fill(server, now_ms - 40_000, 1, 10, after=1)
     with monkeypatch.context() as broken:
-        broken.setattr(sample_reader, "parse", lambda _: 1 // 0)
+        broken.setattr(sample_history, "parse", lambda _: 1 // 0)
 
         async def is_told() -> bool:
             return (await console.get("/history")).status == 500
