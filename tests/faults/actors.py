@@ -15,7 +15,7 @@ from tests.faults.client import Client, Gone
 from tests.faults.history import History, Request
 
 ORDERS, BILLS, SMALL, POISON, SOLO, PROBE = "orders", "bills", "small", "poison", "solo", "probe"
-SHARED = (ORDERS, BILLS, SMALL, POISON)  # solo has one consumer at a time, probe has none of the actors
+SHARED = (ORDERS, BILLS, SMALL, POISON)  # SOLO has a single consumer, PROBE only the run's probes
 ALL = (*SHARED, SOLO, PROBE)
 SLOW_S = 3.0
 PACE_S = 0.02  # delay before an actor retries what failed

@@ -51,7 +51,7 @@ def check_first(reading: Reading, queue: str) -> Iterator[Violation]:
 
 
 def _late(runs: list[list[Message]]) -> Iterator[tuple[float, Message]]:
-    """Yield messages whose first DNQ was sent after a message behind them was answered, with the time of that answer."""
+    """Yield messages first requested after the answer with a message behind them, with the time of that answer."""
     for run in runs:
         earliest = float("inf")
         for message in reversed(run):

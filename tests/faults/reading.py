@@ -274,7 +274,10 @@ class Quiet:
 
 
 def _end_of_plain(delivery: Delivery, quiet: Quiet) -> End:
-    """Return how a delivery outside a transaction ended: a later request settles it, or a FIN if the edge kept running."""
+    """Return how a delivery outside a transaction ended.
+
+    A later request settles it; so does a FIN, if the edge kept running.
+    """
     connection = delivery.connection
     later = [request for request in connection.requests[delivery.asked + 1 :] if request.sent]
     if any(request.ok and request.operation in PROOFS for request in _to_the_store(later)):

@@ -279,7 +279,7 @@ class Run:
                 self.outcome.redriven.setdefault(request.queue, []).append(request.body)
 
     def _read_logs(self) -> list[Trouble]:
-        """Return errors in the edges' logs, which no run may cause, and lost sessions, which explain what clients saw."""
+        """Return logged errors of edges, which no run may cause, and lost sessions, which explain what clients saw."""
         to_monotonic = time.monotonic() - time.time()
         return [
             Trouble(edge.index, event["at"] + to_monotonic, event.get("action", ""), str(event))
