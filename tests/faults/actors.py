@@ -19,13 +19,10 @@ SHARED = (ORDERS, BILLS, SMALL, POISON)  # SOLO has a single consumer, PROBE onl
 ALL = (*SHARED, SOLO, PROBE)
 SLOW_S = 3.0
 PACE_S = 0.02  # delay before an actor retries what failed
-SIZES = (
-    (40,) * 90 + (600,) * 6 + (5_000,) * 2 + (30_000,)
-)  # body sizes in octets; more than 4 KiB fill an entry
-RUN = (
-    *(2, 5, 20, 200) * 10,
-    3_000,
-)  # numbers of ENQs sent at once; one call to the store carries at most 1,000
+# body sizes in octets; more than 4 KiB fill an entry
+SIZES = (40,) * 90 + (600,) * 6 + (5_000,) * 2 + (30_000,)
+# numbers of ENQs sent at once; one call to the store carries at most 1,000
+RUN = (*(2, 5, 20, 200) * 10, 3_000)
 
 
 @dataclass(slots=True)

@@ -121,9 +121,8 @@ class EdgeProcess:
         events: list[dict[str, Any]] = []
         for start in range(1, self.starts + 1):
             lines = self._log(start).read_text("utf-8", "replace").split("\n")
-            events += [
-                _event(line) for line in lines[:-1]
-            ]  # the last line is empty, or was cut off by SIGKILL
+            # the last line is empty, or was cut off by SIGKILL
+            events += [_event(line) for line in lines[:-1]]
         return events
 
     def complaints(self, but: Collection[str] = ()) -> list[str]:

@@ -91,9 +91,8 @@ class Reading:
     deliveries: list[Delivery] = field(default_factory=list)
     invented: list[Delivery] = field(default_factory=list)  # bodies that no client put into this queue
     invented_dead: list[tuple[str, bytes]] = field(default_factory=list)
-    unseen_takes: dict[str, list[Request]] = field(
-        default_factory=dict
-    )  # by queue: may have leased a message
+    # by queue: DNQs that may have leased a message unseen
+    unseen_takes: dict[str, list[Request]] = field(default_factory=dict)
 
     def of_queue(self, queue: str) -> Iterator[Message]:
         return (message for message in self.messages.values() if message.queue == queue)

@@ -34,9 +34,8 @@ CALM_S = 1.5  # longest pause between two episodes
 # the longer one lets the store process a request after the client's time-out
 CALL_DEADLINES_S = (3.0, 8.0)
 DRAIN_RUN = 200  # DNQs pipelined at once
-COMMON: dict[str, Any] = {
-    "visibility_timeout": "1s"
-}  # the default of 30 s would delay the return of dead edges' leases
+# the default of 30 s would delay the return of dead edges' leases
+COMMON: dict[str, Any] = {"visibility_timeout": "1s"}
 SPECS: dict[str, dict[str, Any]] = {SMALL: {"max_length": 60}, POISON: {"max_deliveries": 3}}
 
 
@@ -54,9 +53,8 @@ class Outcome:
     failures: list[str] = field(default_factory=list)  # steps that could not be completed
     dead: dict[str, list[DeadLetter]] = field(default_factory=dict)
     counts: dict[str, QueueCounts] = field(default_factory=dict)
-    wrong_counts: dict[str, dict[str, int]] = field(
-        default_factory=dict
-    )  # differences from a recount of the streams
+    # differences from a recount of the streams
+    wrong_counts: dict[str, dict[str, int]] = field(default_factory=dict)
     # dead letters that were delivered after the redrive
     redriven: dict[str, list[bytes]] = field(default_factory=dict)
     drain: Connection | None = None

@@ -163,9 +163,8 @@ def test_the_fin_of_a_killed_edge_settles_nothing(script: Script) -> None:
     to = script.connection()
     taken = script.take(to, b"1")
     script.end(to, Ended.FIN)
-    script.faults = [
-        Fault("edge 0", "kill", taken.sent + 0.5, taken.sent + 1.5)
-    ]  # restarted before the FIN arrived
+    # restarted before the FIN arrived
+    script.faults = [Fault("edge 0", "kill", taken.sent + 0.5, taken.sent + 1.5)]
     script.drain(b"1")
     assert script.broken() == []
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from tests.faults.episodes import Kind, Scene, Step
 
 GROUP = 7
-NODES = {
-    f"node {number}": number // 4 for number in range(1, 6)
-}  # node: store; nodes 1 to 3 use store 0, nodes 4 and 5 store 1
+# node: store; nodes 1 to 3 use store 0, nodes 4 and 5 store 1
+NODES = {f"node {number}": number // 4 for number in range(1, 6)}
 STORES = 2
 SILENCE_S = 3.0  # the link of a predecessor that is silent for longer is closed
 SCENE = Scene(

@@ -216,9 +216,8 @@ class Subscriber:
             life.lines.append((identifier, text))
         elif waiting and line == b"OK":
             waiting.popleft().confirmed = time.monotonic()
-        elif waiting and line.startswith(
-            b"ERROR "
-        ):  # store unavailable: unconfirmed subscriptions get nothing
+        elif waiting and line.startswith(b"ERROR "):
+            # store unavailable: unconfirmed subscriptions get nothing
             life.subscriptions = [s for s in life.subscriptions if s.confirmed is not None]
             raise ConnectionAbortedError
         else:
