@@ -14,7 +14,7 @@ from protos.tmq import Operation
 
 
 class Ended(enum.Enum):
-    """How a connection ended, and which side ended it."""
+    """The end of a connection, and the side that caused it."""
 
     OPEN = "open"  # not ended yet
     FIN = "fin"  # by the client, in order: everything was answered, then FIN, then the server's FIN

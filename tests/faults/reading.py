@@ -24,7 +24,7 @@ class Fate(enum.Enum):
 
 
 class End(enum.Enum):
-    """How a delivery ended."""
+    """The end of a delivery."""
 
     SETTLED = "settled"  # the message must never be seen again
     RETURNED = "returned"  # the message must be redelivered

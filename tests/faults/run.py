@@ -208,7 +208,7 @@ class Run:
             return False
         return put.ok and take.ok
 
-    # the end
+    # drain and redrive
 
     async def _bring_in(self) -> None:
         out = self.outcome
