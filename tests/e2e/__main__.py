@@ -1,9 +1,9 @@
-"""python -m tests.e2e images | up | run COMMAND ... | down: a cluster to look around in, as the tests have it.
+"""Run a cluster like that of the tests, for inspection: python -m tests.e2e images | up | run COMMAND ... | down.
 
-images  builds what it runs, of this tree
-up      starts one with the images of this tree, and stays until Ctrl-C or `down`; --bare: without images
-run     runs a command in it: kubectl, helm, or whatever is to reach Services and pods by their addresses
-down    ends those that `up` of this tree started, and clears away what dead ones left
+images  build the images of this tree
+up      start a cluster with these images and keep it until Ctrl-C or `down`; --bare: without images
+run     run a command on its network: kubectl, helm, or any program that connects to Services and pods
+down    end clusters that `up` of this tree started, and remove leftovers of dead ones
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def up(images: Images | None) -> None:
 
 
 def run(folder: Path | None, command: list[str]) -> int:
-    """In the one that is named, or the youngest; the command's status."""
+    """Run a command in the named cluster, or the youngest; return its exit status."""
     found = told(ROOT)
     if not found or (folder and folder not in found):
         sys.exit("no such cluster runs: python -m tests.e2e up")

@@ -1,7 +1,7 @@
-"""What end-to-end tests stand on: a cluster, its images, namespaces that go with the test.
+"""Fixtures of the end-to-end tests: a cluster, its images, and namespaces that are deleted with the test.
 
-The cluster is one node of our own, on whose network the tests run; with KUBECONFIG it is that one, and tests of the
-node itself are left out.
+The cluster is a single node made by the tests, which run on its network. With KUBECONFIG it is that cluster, and tests
+of the node itself are deselected.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PREREQUISITES = (
 
 
 def _somebodys_own() -> str:
-    """The kubeconfig that was given, if one was."""
+    """Return the path in KUBECONFIG, or an empty string."""
     return os.environ.get("KUBECONFIG", "")
 
 
@@ -45,14 +45,15 @@ def _somebodys_own() -> str:
 def images() -> Images:
     if _somebodys_own():
         if not os.environ.get("PENSTOCK_E2E_IMAGES"):
-            pytest.fail(PREREQUISITES, pytrace=False)  # nor is a cluster changed that nobody meant
+            # fail early, so that a KUBECONFIG set by accident changes nothing
+            pytest.fail(PREREQUISITES, pytrace=False)
         return given()
     return _or_fail(built)
 
 
 @pytest.fixture(scope="session")
 def node(images: Images) -> Iterator[Node]:
-    """Of our own, with the images. When it has ended the machine is as it was."""
+    """Run a node with the images; check afterwards that it left nothing on the host."""
     first = _or_fail(pause)
     clear_away()
     before = host.look()
@@ -64,13 +65,13 @@ def node(images: Images) -> Iterator[Node]:
 
 @pytest.fixture
 def own_node(request: pytest.FixtureRequest) -> Node | None:
-    """For tests that can do without."""
+    """Return the tests' own node, or None with KUBECONFIG."""
     return None if _somebodys_own() else request.getfixturevalue("node")
 
 
 @pytest.fixture(scope="session")
 def cluster(images: Images, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """As its administrator. Its commands may wait for pods."""
+    """Return the cluster as seen by its administrator, with time-outs long enough to wait for pods."""
     found = _cluster(request)
     found.timeout_s = COMMAND_TIMEOUT_S
     yield found
@@ -80,51 +81,51 @@ def cluster(images: Images, request: pytest.FixtureRequest) -> Iterator[Cluster]
 def _cluster(request: pytest.FixtureRequest) -> Cluster:
     if path := _somebodys_own():
         found = GivenCluster(Path(path).absolute(), Path.home())
-        found.environment = dict(os.environ)  # with what its ways to log in need
+        found.environment = dict(os.environ)  # its login plugins may need any variable
         return found
     return request.getfixturevalue("node").cluster  # type: ignore[no-any-return]
 
 
 @pytest.fixture
 def new_namespace(cluster: Cluster) -> Iterator[NewNamespace]:
-    """Makes namespaces, with labels if there are any. They begin to go when the test has ended."""
+    """Return a function that creates namespaces with labels; their deletion starts when the test ends."""
     with ExitStack() as stack:
         yield lambda **labels: stack.enter_context(own_namespace(cluster, labels))
 
 
 @pytest.fixture
 def restricted(new_namespace: NewNamespace) -> str:
-    """A namespace in which Pod Security admits only `restricted` pods."""
+    """Create a namespace in which Pod Security admits only `restricted` pods."""
     return new_namespace(**RESTRICTED)
 
 
 def _or_fail(make: Callable[[], T]) -> T:
-    """Where it cannot be had the tests fail: they are about nothing else."""
+    """Return what `make` returns; if it cannot be built, fail the test instead of skipping it."""
     try:
         return make()
     except NotBuilt as error:
         pytest.fail(str(error), pytrace=False)
 
 
-# what ends it
+# termination
 
 
 def pytest_configure() -> None:
-    """SIGTERM ends a run as Ctrl-C does, so that what it made on somebody's cluster goes."""
+    """Let SIGTERM end a run like Ctrl-C does, so that its objects on a given cluster are deleted."""
     signal.signal(signal.SIGTERM, _end_once)
 
 
 def _end_once(*_: object) -> None:
-    """`timeout` and make each send one: those after the first would break off what takes things away."""
+    """Interrupt the run and ignore further SIGTERMs: `timeout` and make send one each, which would stop the cleanup."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
-# what cannot run on it
+# selection
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselected and not skipped: a skip is something that is missing, which `.ci/run` refuses."""
+    """Deselect tests of the own node with KUBECONFIG; skips would count as missing prerequisites in `.ci/run`."""
     if not _somebodys_own():
         return
     left_out = [item for item in items if HERE in item.path.parents and _wants_our_node(item)]
@@ -137,12 +138,12 @@ def _wants_our_node(item: pytest.Item) -> bool:
     return "node" in getattr(item, "fixturenames", ()) or item.get_closest_marker("own_node") is not None
 
 
-# what is told of it
+# reports
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """A test that failed shows how the cluster stood."""
+    """Add the state of the cluster to the report of a failed test."""
     report = yield
     if report.when == "call" and report.failed and (found := getattr(item, "funcargs", {}).get("cluster")):
         report.sections.append(("the cluster", diagnosis(found)))

@@ -1,4 +1,4 @@
-"""The console of a release, asked from a pod by its Service."""
+"""Access to the console of a release, from a pod through its Service."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ URL = f"http://{FULL}-console"
 
 
 def token(release: Release) -> str:
-    """That of the administrator, which the chart has made."""
+    """Return the administrator's token, which the chart generated."""
     secret = json.loads(release.kubectl("get", "secret", f"{FULL}-console", "-o", "json"))
     return base64.b64decode(secret["data"]["admin-token"]).decode()
 
 
 def through_the_console(release: Release, queue: str) -> dict[str, Any]:
-    """What it tells while a message goes in by its API and out by TMQ: see scripts/console.py."""
+    """Send a message through the console's API and TMQ; return what scripts/console.py reports."""
     words = (URL, token(release), queue, PLACES["tmq"])
     told: dict[str, Any] = json.loads(run_script(release, "console.py", *words))
     return told

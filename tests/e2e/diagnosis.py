@@ -1,4 +1,4 @@
-"""How a cluster stands, for whoever reads that a test failed."""
+"""State of a cluster, for reports of failed tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUESTIONS = (
 
 
 def diagnosis(cluster: Cluster) -> str:
-    """Its pods, the last of what happened, the last that pods said which are not ready, and rings as nodes see them."""
+    """Return pods, last events, last log lines of pods that are not ready, and ring status of each ring's pods."""
     answers = [_end(_ask(cluster, *question)) for question in QUESTIONS]
     pods = json.loads(_ask(cluster, "get", "pods", "--all-namespaces", "-o", "json") or '{"items": []}')[
         "items"
@@ -32,7 +32,7 @@ def _logs(cluster: Cluster, pods: list[Pod]) -> list[str]:
 
 
 def _rings(cluster: Cluster, pods: list[Pod]) -> list[str]:
-    """A ring that is broken makes no pod unready."""
+    """Return the ring status of each ring pod; a broken ring leaves its pods ready."""
     told = []
     for pod in (each["metadata"] for each in pods):
         if pod.get("labels", {}).get("app.kubernetes.io/component") == "ring":

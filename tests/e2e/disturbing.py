@@ -1,4 +1,4 @@
-"""What happens to pods of a release: they are killed, deleted, evicted."""
+"""Kill, delete and evict pods of a release."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.kubernetes.cluster import CommandFailed
 
 
 def kill(release: Release, node: Node | None, pod: dict[str, Any]) -> bool:
-    """As the kernel kills for want of memory: nothing drains. On somebody's own cluster it is deleted by force.
+    """Kill a container without a drain, like the OOM killer; on a given cluster, delete the pod by force.
 
-    False: its container was gone already, and the API server had not heard of that yet.
+    Return False if the container was already gone and the API server did not know yet.
     """
     if node is None:
         release.kubectl("delete", "pod", pod["metadata"]["name"], "--grace-period=0", "--force")
@@ -30,7 +30,7 @@ def was_killed(pod: dict[str, Any]) -> bool:
 
 
 def store_pod(release: Release) -> dict[str, Any]:
-    """Raises ConnectionError while there is none."""
+    """Return the pod of the store. Raise ConnectionError while it does not exist."""
     for pod in release.pods("redis"):
         return pod
     raise ConnectionError("the store has no pod")
@@ -46,14 +46,14 @@ def number_ready(release: Release, edge: str) -> int:
 
 
 def evict(release: Release, name: str) -> None:
-    """As `kubectl drain` asks. Raises CommandFailed."""
+    """Evict a pod like `kubectl drain` does. Raise CommandFailed if that is refused."""
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     path = f"/api/v1/namespaces/{release.namespace}/pods/{name}/eviction"
     release.cluster.kubectl("create", "--raw", path, "--filename", "-", given=json.dumps(eviction))
 
 
 def evicted(release: Release, name: str) -> bool:
-    """Whether its budget let it go. Raises CommandFailed if anything else kept it."""
+    """Return whether the disruption budget allowed an eviction. Raise CommandFailed if it failed for another reason."""
     try:
         evict(release, name)
     except CommandFailed as refusal:
@@ -64,7 +64,7 @@ def evicted(release: Release, name: str) -> bool:
 
 
 def processes(release: Release) -> set[tuple[str, str, int]]:
-    """Each pod's name, which one of that name it is, and how often its container was started again."""
+    """Return name, UID and restart count of each pod."""
     return {
         (
             pod["metadata"]["name"],

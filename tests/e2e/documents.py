@@ -1,4 +1,4 @@
-"""Commands of the pages about Kubernetes, typed as they stand there, with the names of a release of the tests."""
+"""Run the commands of the Kubernetes pages as written, with names of a test's release substituted."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from tests.kit.authority import Authority
 from tests.tmq.process import ROOT
 from tools.kubernetes.programs import find
 
-REGISTRY, NAMESPACE = "registry.example/team", "queues"  # as the pages call them
+REGISTRY, NAMESPACE = "registry.example/team", "queues"  # names used on the pages
 COMMAND_S = 300.0
 FORWARDING_S = 2
 INSTALLING = ("helm install ", "helm template ")
-SUBSTITUTED = {  # what the test has made, or has another name here
+SUBSTITUTED = {  # objects made by the test, or named differently here
     f"kubectl create namespace {NAMESPACE}": f"kubectl get namespace {NAMESPACE}",
     f"namespace {NAMESPACE}": "namespace {namespace}",
     f"--namespace={NAMESPACE}": "--namespace={namespace}",
     "@store.example:": "@store:",  # tests/e2e/outside.py
-    "valkey-cli": "redis-cli",  # in an image of Redis, as the page says
+    "valkey-cli": "redis-cli",  # the page names this substitute for images of Redis
 }
 
 
 class Typist:
-    """Types commands in a folder with the chart and its examples, where the current context is the release's."""
+    """A shell in a folder with the chart and its examples, with the namespace of the release as current context."""
 
     def __init__(self, release: Release, folder: Path, values: Values | None = None) -> None:
-        """values: are laid over what the page installs."""
+        """Prepare the folder; `values` override those that the page installs."""
         self._release = release
         self._more = values or {}
         self._folder = folder
@@ -50,7 +50,7 @@ class Typist:
         self._run(f"kubectl config set-context --current --namespace {release.namespace}")
 
     def _programs(self, folder: Path) -> str:
-        """Return a PATH with kubectl and helm, and with `penstock` as it is called in a pod of an edge."""
+        """Return a PATH with kubectl, helm, and a `penstock` that runs in a pod of an edge."""
         folder.mkdir()
         for name in ("kubectl", "helm"):
             (folder / name).symlink_to(find(name))
@@ -60,7 +60,7 @@ class Typist:
         return f"{folder}:{Path(sys.executable).parent}:{self._release.cluster.environment['PATH']}"
 
     def become_tenant(self) -> None:
-        """Type what follows as an account that is `admin` of the namespace and of nothing else."""
+        """Run later commands as an account with the role `admin` in this namespace only."""
         here = f"--namespace {self._release.namespace}"
         self._run(f"kubectl create serviceaccount tenant {here}")
         account = f"--serviceaccount {self._release.namespace}:tenant"
@@ -69,7 +69,7 @@ class Typist:
         self._run("kubectl config set-context --current --user tenant")
 
     def section(self, page: str, heading: str, first: str = "", last: str = "") -> None:
-        """Type the commands of a section, from the one that begins with `first` to the one that begins with `last`."""
+        """Run the commands of a section, from the one that begins with `first` to the one that begins with `last`."""
         chosen = list(commands(page, heading))
         begins = [command.line for command in chosen]
         start = _index(begins, first) if first else 0
@@ -79,7 +79,7 @@ class Typist:
             self.type(command)
 
     def notes(self) -> Iterator[Command]:
-        """Yield the commands that NOTES of the release print."""
+        """Yield the commands printed in the NOTES of the release."""
         lines = self._run(f"helm get notes {NAME}").splitlines()
         for number, line in enumerate(lines):
             if line.strip().startswith(("kubectl ", "helm ")):
@@ -87,7 +87,7 @@ class Typist:
                 yield Command(told(text).line, "")
 
     def type(self, command: Command) -> str:
-        """Return what a command prints, which has to be what the page shows of it. Raises AssertionError."""
+        """Run a command and return its output. Raise AssertionError if it differs from the output on the page."""
         line = command.line
         for written, here in SUBSTITUTED.items():
             line = line.replace(written, here.format(namespace=self._release.namespace))
@@ -96,7 +96,7 @@ class Typist:
             line += f" --values {self._values}"
         if line.startswith("helm install "):
             line += f" --wait --timeout {TIMEOUT}"
-        if " port-forward " in line:  # it has to go on
+        if " port-forward " in line:  # port-forward runs until it is killed
             line = f"timeout {FORWARDING_S} {line} || [ $? = 124 ]"
         printed = self._run(line)
         if command.shown.strip():
@@ -113,7 +113,7 @@ class Typist:
 
 
 def certificate(name: str, folder: Path) -> dict[str, Any]:
-    """Return a Secret as cert-manager would make it, of an authority of its own."""
+    """Return a Secret like those of cert-manager, with its own certificate authority."""
     own = folder / name
     own.mkdir()
     Authority.create(own)

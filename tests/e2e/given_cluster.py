@@ -1,4 +1,4 @@
-"""A cluster that was given by a kubeconfig: kubectl alone knows all the ways in which one may log in."""
+"""A cluster given by a kubeconfig, accessed only through kubectl, which supports all login methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine has that a cluster could leave behind on it, looked at from its own network."""
+"""State of the host that a cluster could change or leave behind, read on the host's own network."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from tests.e2e.node.place import CGROUPS, PREFIX, is_held
 from tests.servers import eventually
 
-PATIENCE_S = 20.0  # until the kernel has taken down what nobody holds any more
-_NETWORK = os.open("/proc/thread-self/ns/net", os.O_RDONLY)  # before any test enters another
+PATIENCE_S = 20.0  # longest time until the kernel has removed unused interfaces and mounts
+_NETWORK = os.open("/proc/thread-self/ns/net", os.O_RDONLY)  # opened before any test enters another network
 SETTINGS = (
     "vm/overcommit_memory",
     "vm/panic_on_oom",
@@ -50,7 +50,7 @@ def look() -> Sight:
 
 
 def check_it_is_as(before: Sight) -> None:
-    """Raises AssertionError with what is other than before."""
+    """Check that the host is in the same state as before. Raise AssertionError with the differences."""
     changes: Sight = {}
 
     def is_as_before() -> bool:
@@ -66,7 +66,7 @@ def check_it_is_as(before: Sight) -> None:
 
 
 def processes(mark: str) -> list[str]:
-    """Command lines of those that have it in theirs, in their environment or in the names of their control groups."""
+    """Return command lines of processes with `mark` in command line, environment or control group names."""
     return [found for folder in Path("/proc").glob("[0-9]*") if (found := _marked(folder, mark))]
 
 
@@ -75,13 +75,13 @@ def _marked(folder: Path, mark: str) -> str:
         command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
         told = command + (folder / "environ").read_text("utf-8", "replace") + (folder / "cgroup").read_text()
     except OSError:
-        return ""  # it has ended
-    # one that has ended and waits for its parent to notice has no command line
+        return ""  # the process has ended
+    # zombies have an empty command line
     return command if mark in told and int(folder.name) != os.getpid() else ""
 
 
 def _control_groups() -> set[str]:
-    """But for those of other clusters that run now."""
+    """Return control groups of nodes, except those of other running clusters."""
     found = [*CGROUPS.glob(f"{PREFIX}*"), *CGROUPS.glob(f"*/{PREFIX}*")]
     return {str(path) for path in found if not is_held(Path(tempfile.gettempdir()) / path.name)}
 

@@ -1,4 +1,4 @@
-"""The images that the tests run: made here of this tree, or given by a registry that somebody's cluster can reach."""
+"""Images of the tests: built from this tree, or pulled from a registry by a given cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.images.build import ROOT, Image, build, image, tag_as, version
 from tools.images.storage import buildah
 from tools.kubernetes.programs import PAUSE_VERSION, find
 
-# those of another tree on this machine are others, and so are those of `make images`
+# keeps these images apart from those of other trees on this host and from those of `make images`
 TREE = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
 
@@ -27,15 +27,16 @@ def prefix(tree: str) -> str:
 PREFIX = prefix(TREE)
 FOLDERS = Path(__file__).parent / "images"
 TARGETS = ("edge", "operator", "console", "analytics")
-UPGRADED = ("edge", "operator", "console")  # by tests, to the same content under another name
-NEXT = "-next"  # after the version: the same once more, for what is upgraded
+# targets that tests upgrade, to the same content under another tag
+UPGRADED = ("edge", "operator", "console")
+NEXT = "-next"  # suffix of the tag to which tests upgrade
 PAUSE = f"{PREFIX}penstock-test-pause:{PAUSE_VERSION}"
 REDIS = f"{PREFIX}penstock-test-redis:1"
 
 
 @dataclass(frozen=True)
 class Images:
-    """`images.of("edge")` is a name for a pod; with `tag=images.next_tag` another one of the same content."""
+    """Image names: `images.of("edge")` for pods; with `tag=images.next_tag` another name for the same content."""
 
     prefix: str
     tag: str
@@ -49,7 +50,7 @@ class Images:
         return f"{self.repository(target)}:{tag or self.tag}"
 
     def repository(self, target: str) -> str:
-        """The name without the tag, as values of a chart want it."""
+        """Return the name without the tag, for values of the chart."""
         return f"{self.prefix}penstock-{target}"
 
     @property
@@ -59,20 +60,20 @@ class Images:
 
 
 def given() -> Images:
-    """Those of PENSTOCK_E2E_IMAGES, with or without its last `/`, PENSTOCK_E2E_TAG and PENSTOCK_E2E_REDIS."""
+    """Return images by PENSTOCK_E2E_IMAGES (a final `/` is optional), PENSTOCK_E2E_TAG and PENSTOCK_E2E_REDIS."""
     tag = os.environ.get("PENSTOCK_E2E_TAG", version())
     redis = os.environ.get("PENSTOCK_E2E_REDIS", "docker.io/library/redis:7.2")
     return Images(os.environ["PENSTOCK_E2E_IMAGES"].rstrip("/") + "/", tag, redis)
 
 
 def base_image() -> str:
-    """The one that BASE names, or one of our own. Raises NotBuilt."""
+    """Return the base image named by BASE, or build one. Raise NotBuilt if that fails."""
     return os.environ.get("BASE") or base()
 
 
 @cache
 def built() -> Images:
-    """In the storage of buildah, on a base of our own or the one that BASE names. Raises NotBuilt."""
+    """Build all images into buildah's storage. Raise NotBuilt if that fails."""
     images = Images(PREFIX, version(), REDIS)
     forget_trees(cache_folder() / "trees")
     with step("a base for images"):
@@ -88,9 +89,9 @@ def built() -> Images:
 
 
 def forget_trees(folder: Path) -> None:
-    """Images of trees that are gone: nobody would build them anew. The folder tells of each where it is.
+    """Delete images of trees that no longer exist; the folder records the path of each tree.
 
-    Raises NotBuilt.
+    Raise NotBuilt if that fails.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / TREE).write_text(str(ROOT), "utf-8")
@@ -103,6 +104,6 @@ def forget_trees(folder: Path) -> None:
 
 
 def pause() -> str:
-    """The image of each pod's first container. Raises NotBuilt."""
+    """Build the image of each pod's first container. Raise NotBuilt if that fails."""
     build(Image(PAUSE, Path(find("pause")).parent, FOLDERS / "pause" / "Dockerfile"), "buildah")
     return PAUSE

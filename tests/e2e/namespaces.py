@@ -1,4 +1,4 @@
-"""Namespaces of tests on a cluster with nodes. They go while the next tests run: pods take their time to end."""
+"""Namespaces of tests on a cluster with nodes. As pods end slowly, deletion overlaps with the next tests."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _leaving: list[str] = []
 
 @contextmanager
 def own_namespace(cluster: Cluster, labels: Mapping[str, str]) -> Iterator[str]:
-    """Yield the name of a new one that admits pods, and begin to delete it afterwards."""
+    """Create a namespace that admits pods and yield its name; start its deletion afterwards."""
     name = f"e2e-{secrets.token_hex(4)}"
     metadata = {"name": name, "labels": dict(labels)}
-    _leaving.append(name)  # it may be there before kubectl says so
+    _leaving.append(name)  # it may exist even if kubectl fails
     try:
         cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
-        # made by a controller; without it no pod is admitted
+        # a controller creates this account, without which no pod is admitted
         eventually(lambda: "default" in cluster.kubectl("get", "serviceaccounts", "-o", "name", "-n", name))
         yield name
     finally:
@@ -29,7 +29,7 @@ def own_namespace(cluster: Cluster, labels: Mapping[str, str]) -> Iterator[str]:
 
 
 def wait_until_gone(cluster: Cluster) -> None:
-    """Return once none of them is left. Raises CommandFailed if one cannot go."""
+    """Wait until all namespaces are deleted. Raise CommandFailed if one is not deleted in time."""
     if _leaving:
         cluster.kubectl("delete", "namespace", *_leaving, f"--timeout={GONE_S}s", "--ignore-not-found")
         _leaving.clear()

@@ -1,4 +1,4 @@
-"""A store outside of a release, as docs/chart.md has it: a server with TLS, an administrator, and a user for edges."""
+"""A store outside a release (docs/chart.md): a server with TLS, an administrator and a user for edges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.kubernetes.cluster import CHART
 
 PORT = 6380
 FILES = {"tls.crt": "chain.pem", "tls.key": "key.pem", "ca.crt": "ca.pem"}
-PASSWORD = "secret"  # as the page has it
+PASSWORD = "secret"  # as on the page
 OPTIONS = {
     "port": "0",
     "tls-port": str(PORT),
@@ -30,7 +30,7 @@ ALL_RIGHTS = "~* &* +@all"
 
 
 def start_store(release: Release, name: str, folder: Path) -> None:
-    """Start it in the namespace of the release; `ca.crt` of the folder is the authority of its certificate."""
+    """Start the store in the namespace of the release; write its certificate authority to `ca.crt` in `folder`."""
     own = folder / name
     own.mkdir()
     Authority.create(own, name)

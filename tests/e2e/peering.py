@@ -1,4 +1,4 @@
-"""Two releases that know of each other by Peers: what is put in here comes out there."""
+"""Transfer messages between two releases connected by Peers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.tmq.process import ROOT
 
 NEIGHBOUR = ROOT / "docs" / "examples" / "chart" / "neighbour.yaml"
 PATIENCE_S = 90.0
-GROUP = 1  # of the ring, unless settings say another
+GROUP = 1  # default group of a ring
 
 
 def over_rqp(here: Release, there: Release) -> None:
-    """By both protocols: here `orders` has the number 7, and `asked` the key 8. There are the transmission queues."""
+    """Send messages from transmission queues `there` over both protocols to `orders` (number 7) and `asked` (key 8)."""
     peers = f"{FULL}-rqp-peers.{here.namespace}.svc"
     there.apply(
         peer("mca", "rqp-mca", peers),
@@ -36,13 +36,13 @@ def over_rqp(here: Release, there: Release) -> None:
 
 
 def neighbour(of: Release) -> dict[str, Any]:
-    """Return the values by which a release finds the edges of another one (docs/kubernetes.md, Discovery)."""
+    """Return the values with which a release discovers the edges of another one (docs/kubernetes.md, Discovery)."""
     values: dict[str, Any] = yaml.safe_load(NEIGHBOUR.read_text().replace("yard", of.namespace))
     return values
 
 
 def over_links(here: Release, there: Release) -> None:
-    """Only one side finds the other, without a Peer: links lead both ways, whoever dials them (docs/pubsub.md)."""
+    """Check that messages go both ways over links though only one side discovers the other (docs/pubsub.md)."""
     with step("the other release found"):
         name = f"{FULL}-pubsub.{here.namespace}.text"
         eventually(lambda: name in there.penstock("peer", "list", "--json"), PATIENCE_S)
@@ -57,7 +57,7 @@ def over_links(here: Release, there: Release) -> None:
 
 
 def over_the_ring(here: Release, there: Release) -> None:
-    """One ring of both, whose nodes have two stores: what leaves an outbox there comes to the inbox here."""
+    """Join both releases in one ring of two stores, and send messages from an outbox there to the inbox here."""
     for release, other in ((here, there), (there, here)):
         release.apply(peer("ring", "ring", f"{FULL}-ring-peers.{other.namespace}.svc"))
     here.apply(queue("inbox", bindings={"ring": {"inbox": GROUP}}))
@@ -73,7 +73,7 @@ def over_the_ring(here: Release, there: Release) -> None:
 
 
 def apart(here: Release) -> None:
-    """Without the Peers, once the other release has gone: its ring is its own again."""
+    """Delete the Peer of the ring once the other release is gone, and wait until the ring is whole again."""
     here.kubectl("delete", PEERS, "ring", "--timeout=20s")
     here.kubectl("delete", QUEUES, "news", "inbox", "--timeout=20s")
     with step("a ring of its own again"):
@@ -81,12 +81,12 @@ def apart(here: Release) -> None:
 
 
 def send(release: Release, tag: str, body: str) -> None:
-    """By the text service's own protocol. Raises CommandFailed."""
+    """Send a message with the text protocol. Raise CommandFailed if that fails."""
     run_script(release, "send.py", f"{FULL}-pubsub:7171", tag, body)
 
 
 def taken(release: Release, name: str) -> str:
-    """'' if there is none."""
+    """Take a message from the queue; return an empty string if it is empty."""
     try:
         return release.penstock("get", name)
     except CommandFailed:

@@ -1,4 +1,4 @@
-"""Pods and Services for tests, as "restricted" namespaces admit them, and what one does with them."""
+"""Documents of pods and Services for tests, fit for "restricted" namespaces, and helpers to use them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ CONTAINER_SECURITY = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
-SERVER = {
-    "requests": {"cpu": "100m"}
-}  # resources: without any it gets a 150th of a processor that edges use as well
+# resources: without a request it gets a 150th of a processor shared with edges
+SERVER = {"requests": {"cpu": "100m"}}
 POD_SECURITY = {"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}}
-IDLE = (
-    "sh",
-    "-c",
-    "trap exit TERM; while :; do sleep 1 & wait $!; done",
-)  # a first process must say what ends it
+# the first process of a container ignores SIGTERM unless it has a handler
+IDLE = ("sh", "-c", "trap exit TERM; while :; do sleep 1 & wait $!; done")
 
 
 def pod(
@@ -35,7 +31,7 @@ def pod(
     ready: Mapping[str, Any] | None = None,
     writable: str = "/tmp",
 ) -> Document:
-    """Its label `app` is its name; `ready` is its readiness probe, `writable` the one folder that it may write to."""
+    """Return a pod labelled `app: <name>`; `ready` is its readiness probe, `writable` its only writable folder."""
     container: dict[str, Any] = {
         "name": name,
         "image": image,
@@ -59,26 +55,26 @@ def pod(
 
 
 def service(name: str, **ports: int) -> Document:
-    """Of the pod of that name."""
+    """Return a Service for the pod of the same name."""
     listed = [{"name": key, "port": port, "targetPort": port} for key, port in ports.items()]
     spec = {"selector": {"app": name}, "ports": listed}
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
 def redis(name: str, image: str) -> list[Document]:
-    """A store without a disk, and its Service, on port 6379."""
+    """Return a pod with a Redis without persistence, and its Service on port 6379."""
     command = ("redis-server", "--protected-mode", "no", "--dir", "/data")
     probe = {"exec": {"command": ["redis-cli", "ping"]}}
     return [pod(name, image, command=command, ready=probe, writable="/data"), service(name, redis=6379)]
 
 
 def apply(cluster: Cluster, namespace: str, documents: Sequence[Document]) -> None:
-    """Raises CommandFailed."""
+    """Apply documents in a namespace. Raise CommandFailed if that fails."""
     cluster.apply(documents, "--namespace", namespace)
 
 
 def wait_ready(cluster: Cluster, namespace: str, *names: str, patience_s: float = READY_S) -> None:
-    """Raises CommandFailed."""
+    """Wait until the pods are ready. Raise CommandFailed if they are not in time."""
     waited = [f"--timeout={patience_s:.0f}s", "--for=condition=Ready"]
     cluster.kubectl("wait", *waited, "--namespace", namespace, *(f"pod/{name}" for name in names))
 
@@ -98,14 +94,14 @@ while True:
 
 
 def run_in(cluster: Cluster, namespace: str, name: str, *command: str, given: str = "") -> str:
-    """What it prints, run in that pod. Raises CommandFailed."""
+    """Run a command in a pod and return its output. Raise CommandFailed if it fails."""
     stdin = ("--stdin",) if given else ()
     return cluster.kubectl("exec", "--namespace", namespace, *stdin, name, "--", *command, given=given)
 
 
 def wait_served(cluster: Cluster, namespace: str, name: str, service: str, port: int) -> None:
-    """Until that pod, whose image has Python, reaches the Service: a node's rules follow when a pod is ready.
+    """Wait until a pod with Python can connect to the Service; the node's rules change only after a pod is ready.
 
-    Raises CommandFailed.
+    Raise CommandFailed if it cannot connect in time.
     """
     run_in(cluster, namespace, name, "python3", "-c", CONNECT, service, str(port))

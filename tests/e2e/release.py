@@ -1,4 +1,4 @@
-"""A release of the chart on a cluster with nodes, with the images that tests were given."""
+"""A release of the chart on a cluster with nodes, with the images of the tests."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ from tests.e2e.steps import step
 from tests.kubernetes.cluster import CHART, Cluster, CommandFailed, Document
 from tests.servers import eventually
 
-NAME = "penstock"  # as the pages call it
-FULL = NAME  # the first part of the names of its objects
+NAME = "penstock"  # as on the pages
+FULL = NAME  # prefix of the names of its objects
 TIMEOUT = "180s"
-GONE_S = 90.0  # more than an edge may take to drain
+GONE_S = 90.0  # longer than the longest drain of an edge
 SIDES = ("predecessor", "successor")
 EDGES = ("tmq", "pubsub", "rqp", "ring")
-QUEUES, PEERS = "queues.penstock.dev", "peers.penstock.dev"  # other products have such kinds, too
+# full names, as other products define the same kinds
+QUEUES, PEERS = ("queues.penstock.dev", "peers.penstock.dev")
 
 
-# as patient as the chart's own, and looked at each second: a pod that is replaced waits for the one before it
+# total patience as in the chart, but probed each second, because a rollout waits for each pod in turn
 PROBES = {
     "startup": {"periodSeconds": 1, "failureThreshold": 120},
     "readiness": {"periodSeconds": 1, "failureThreshold": 10},
 }
-# rings that close, break and merge in seconds, as those of docs/ring.md, also after two of three nodes were replaced
+# times for rings that close, break and merge in seconds (docs/ring.md), also after two of three nodes were replaced
 RING_TIMES = {"own_ring_s": 3, "self_s": 6, "open_s": 2, "find_s": 3, "confirm_s": 8, "vacant_s": 3}
-# until a ring has healed: 30 s of silence, 30 s of a connect, and twice the times above (protos/ring.md)
+# longest recovery of a ring: 30 s of silence, 30 s to connect, and twice the times above (protos/ring.md)
 RING_S = 120.0
 
 
 @dataclass(frozen=True)
 class Ring:
-    """What `penstock ring status --json` says of a release's nodes."""
+    """The nodes of a release's ring, as reported by `penstock ring status --json`."""
 
     told: Mapping[str, Any]
 
     @property
     def is_whole(self) -> bool:
-        """All nodes that tell are in one ring, and none of another store."""
+        """Return whether all nodes that report are in one ring, without nodes of another store."""
         names = {node["name"] for node in self.told["nodes"] if not node["is_silent"]}
         return self.told["is_ring"] is True and set(self.told["chains"][0]["nodes"]) == names
 
     @property
     def is_shared(self) -> bool:
-        """All nodes that tell are linked, and between them are nodes of another store."""
+        """Return whether all nodes that report are linked, with nodes of another store among them."""
         alive = [node for node in self.told["nodes"] if not node["is_silent"]]
         names = {node["name"] for node in alive}
         linked = [node[side]["name"] for node in alive for side in SIDES if node.get(side)]
@@ -61,7 +62,7 @@ class Release:
     def __init__(
         self, cluster: Cluster, namespace: str, images: Images, brings_definitions: bool = True
     ) -> None:
-        """brings_definitions: whether they are its own; else they have to be there."""
+        """Prepare a release; without `brings_definitions` the CustomResourceDefinitions must exist already."""
         self.cluster = cluster
         self.namespace = namespace
         self.images = images
@@ -79,7 +80,7 @@ class Release:
         return together(self.surroundings(), said)
 
     def surroundings(self) -> dict[str, Any]:
-        """Return what any installation on this cluster needs, whoever says the rest."""
+        """Return the values that every installation on this cluster needs."""
         name, _, redis_tag = self.images.redis.rpartition(":")
         tagged = {"image": {"tag": self.images.tag}}
         return {
@@ -98,7 +99,7 @@ class Release:
         }
 
     def install(self, verb: str = "install", *, timeout: str = TIMEOUT, **settings: Any) -> None:
-        """Returns once every pod is ready. Raises CommandFailed."""
+        """Install or upgrade and wait until every pod is ready. Raise CommandFailed if that fails."""
         with step(f"helm {verb}, every pod ready"):
             self._helm(verb, {**self.values(), **settings}, timeout)
 
@@ -107,7 +108,7 @@ class Release:
             self._helm("upgrade", self.values(tag, replicas))
 
     def scale(self, edge: str, replicas: int) -> None:
-        """By helm: what kubectl has scaled a later upgrade would not touch. Raises CommandFailed."""
+        """Scale an edge with helm, as later upgrades would keep a scale set by kubectl. Raise CommandFailed."""
         edges = self.values()["edges"]
         self.install("upgrade", edges={**edges, edge: {**edges.get(edge, {}), "replicas": replicas}})
 
@@ -116,22 +117,22 @@ class Release:
         self.cluster.helm(*words, given=json.dumps(values))
 
     def test(self) -> str:
-        """What the pod of `helm test` logs. Raises CommandFailed."""
+        """Run `helm test` and return the log of its pod. Raise CommandFailed if it fails."""
         with step("helm test"):
             return self.cluster.helm("test", NAME, "--logs", "--timeout", TIMEOUT, *self._here)
 
     def wait_gone(self) -> None:
-        """Return once no pod of it is left. Raises AssertionError."""
+        """Wait until no pod of the release is left. Raise AssertionError if one remains."""
         eventually(lambda: not any(map(self._is_ours, self.cluster.items("pods", self.namespace))), GONE_S)
 
     def remove(self) -> None:
-        """If it is there, whatever state it is in: with it go finalizers that would keep the namespace."""
+        """Uninstall the release in any state, if it exists; its finalizers would keep the namespace otherwise."""
         words = ("uninstall", NAME, "--ignore-not-found", "--wait", "--timeout", TIMEOUT)
         self.cluster.helm(*words, *self._here)
 
     @staticmethod
     def _is_ours(pod: Mapping[str, Any]) -> bool:
-        """But for that of `helm test`, which is left for whoever wants to read its log."""
+        """Return whether a pod is of the release; the one of `helm test`, kept for its log, is not counted."""
         name = str(pod["metadata"]["name"])
         return name.startswith(FULL) and name != f"{FULL}-test"
 
@@ -139,7 +140,7 @@ class Release:
     def _here(self) -> tuple[str, str]:
         return "--namespace", self.namespace
 
-    # what one does in its namespace
+    # commands in its namespace
 
     def apply(self, *documents: Document) -> None:
         self.cluster.apply(documents, *self._here)
@@ -152,27 +153,29 @@ class Release:
         self.kubectl("wait", "--for=condition=Ready", kinds, *named, "--timeout=60s")
 
     def penstock(self, *words: str) -> str:
-        """What the command prints in a pod of an edge, with that pod's rights on the store."""
+        """Run `penstock` in a pod of an edge, with that pod's rights on the store, and return its output."""
         return self.kubectl("exec", f"deployment/{FULL}-tmq", "--", "penstock", *words).removesuffix("\n")
 
     def told(self, pods: str, *words: str) -> Any:
-        """What the command tells as JSON in one of these pods. Raises ConnectionError while none can tell: the one that
-        kubectl takes may have been killed a moment ago."""
+        """Run `penstock ... --json` in one of these pods and return the parsed output.
+
+        Raise ConnectionError if that fails, as the pod that kubectl chose may just have been killed.
+        """
         try:
             return json.loads(self.kubectl("exec", pods, "--", "penstock", *words, "--json"))
         except CommandFailed as error:
             raise ConnectionError(error.said) from None
 
     def ring(self) -> Ring:
-        """As a pod of the ring sees it. Raises ConnectionError while none can tell."""
+        """Return the ring as one of its pods sees it. Raise ConnectionError while none answers."""
         return Ring(self.told(f"statefulset/{FULL}-ring", "ring", "status"))
 
     def wait_one_ring(self, number: int) -> None:
-        """Raises AssertionError with what was told last."""
+        """Wait for a whole ring of `number` nodes. Raise AssertionError with the last state."""
         eventually(self.ring, RING_S, until=lambda ring: ring.is_whole and len(ring) == number)
 
     def pods(self, component: str = "") -> list[dict[str, Any]]:
-        """Those that are to stay."""
+        """Return the pods of a component, without those being deleted and completed ones."""
         found = self.cluster.items("pods", self.namespace)
         mine = [
             each

@@ -1,4 +1,4 @@
-"""A release in a namespace of its own, and what of it must not outlive its tests."""
+"""A release in its own namespace, with its cleanup after the tests."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.kubernetes.namespaces import RESTRICTED
 
 @contextmanager
 def released(cluster: Cluster, images: Images) -> Iterator[Release]:
-    """To be installed, in a namespace that admits only restricted pods; it goes however its test ended.
+    """Yield a release to install, in a namespace that admits only restricted pods, and always remove it afterwards.
 
-    How the cluster stood when something failed goes with what was raised: afterwards nothing of it is there.
+    On an exception, attach the state of the cluster as a note, because it is gone after the removal.
     """
     with own_namespace(cluster, RESTRICTED) as name:
         release = Release(cluster, name, images, brings_definitions=not _definitions(cluster))
@@ -35,7 +35,10 @@ def released(cluster: Cluster, images: Images) -> Iterator[Release]:
 
 @pytest.fixture(scope="module")
 def definitions(cluster: Cluster) -> Iterator[None]:
-    """An uninstall keeps them: on somebody's own cluster they stay only if they were there before, and are used."""
+    """Delete the CustomResourceDefinitions that the tests created, because an uninstall keeps them.
+
+    Definitions that existed before are used and kept.
+    """
     before = _definitions(cluster)
     if before:
         with step("the cluster's own CustomResourceDefinitions are used: those of this version, it is hoped"):

@@ -1,6 +1,6 @@
-"""Stores of several servers in pods, configured as docs/chart.md says: Sentinels over three servers, or a Cluster.
+"""Replicated stores in pods, configured as in docs/chart.md: three servers with Sentinels, or a Cluster.
 
-Each pod has its name below the headless Service `store`, a certificate, and keeps its files when its server is killed.
+Each pod has a certificate and a DNS name below the headless Service `store`; its files outlive a killed server.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SERVICE = "store"
 ADMIN = ("--tls", "--cacert", "/tls/ca.crt", "--user", "admin", "--pass", "admin-secret", "--no-auth-warning")
 WATCH = ("--tls", "--cacert", "/tls/ca.crt", "--pass", "sentinel-secret", "--no-auth-warning", "-p", "26379")
 BACK = "/data/back"
-# a server that was killed stays away until it is started again: one that is back soon stays the primary
+# a killed server stays down until the test restarts it: one that returns soon would remain the primary
 START = f"""
 cd /data
 if test -e began; then until rm {BACK} 2> /dev/null; do sleep 0.1; done; else cp /config/* .; touch began; fi
@@ -30,7 +30,7 @@ exec redis-server "$@"
 
 
 def _pod(release: Release, name: str, own: dict[str, str], *words: str) -> list[Document]:
-    """own: its files."""
+    """Return a pod and a ConfigMap with its files `own`."""
     made = pod(name, release.images.redis, command=("sh", "-c", START, "sh", *words), writable="/data")
     spec: dict[str, Any] = made["spec"]
     made["metadata"]["labels"][SERVICE] = "yes"
@@ -55,7 +55,7 @@ def _server(release: Release, name: str, *lines: str) -> list[Document]:
 
 
 class Replicated:
-    """`folder` gets the certificates."""
+    """A replicated store; its certificates are created in `folder`."""
 
     def __init__(self, release: Release, folder: Path, names: tuple[str, ...]) -> None:
         self.release = release
@@ -86,7 +86,7 @@ class Replicated:
         ]
 
     def start(self) -> None:
-        """Does not wait."""
+        """Create the pods without waiting for them."""
         documents = [document for name in self.names for document in self._documents(name)]
         apply(self.release.cluster, self.release.namespace, [*self._common(), *documents])
 
@@ -94,7 +94,7 @@ class Replicated:
         raise NotImplementedError
 
     def primary(self) -> str:
-        """The pod that has the catalogue. Raises ConnectionError."""
+        """Return the name of the pod with the catalogue. Raise ConnectionError if it is unknown."""
         raise NotImplementedError
 
     def wait(self) -> None:
@@ -108,7 +108,7 @@ class Replicated:
             raise ConnectionError(error.said) from None
 
     def bring_back(self, name: str) -> bool:
-        """Start the server of a pod again that was killed. Raises ConnectionError while its container is not there."""
+        """Restart the killed server of a pod. Raise ConnectionError while its container is not running."""
         try:
             run_in(self.release.cluster, self.release.namespace, name, "touch", BACK)
         except CommandFailed as error:
@@ -116,11 +116,11 @@ class Replicated:
         return True
 
     def number_linked(self) -> int:
-        """Replicas that follow the primary."""
+        """Return the number of replicas that follow the primary."""
         return self.cli(self.primary(), "info", "replication").count("state=online")
 
     def is_killed(self, name: str) -> None:
-        """It tells nothing for a while."""
+        """Note that the server of a pod was killed and does not answer for a while."""
 
     def pod(self, name: str) -> dict[str, Any]:
         found = self.release.cluster.items("pods", self.release.namespace)
@@ -179,7 +179,7 @@ class Cluster(Replicated):
         raise ConnectionError("no node has the catalogue")
 
     def _alive(self) -> str:
-        """The node that is asked; the one that was killed tells nothing."""
+        """Return a node to query, other than the killed one."""
         return self._asked[0]
 
     def is_killed(self, name: str) -> None:

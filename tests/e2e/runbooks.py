@@ -1,4 +1,4 @@
-"""What somebody sees who is woken by an alert: commands of docs/runbooks that only look, on a release."""
+"""Run the read-only commands of docs/runbooks on a release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_ONCE = 4
 
 
 def seen(release: Release, queue: str) -> dict[str, str]:
-    """What each tells, by its words with names filled in. Raises CommandFailed where one fails though all is well."""
+    """Return outputs by command, with names filled in. Raise CommandFailed if one fails on a healthy release."""
     names = {
         "NAMESPACE": release.namespace,
         "RELEASE": NAME,
@@ -23,7 +23,7 @@ def seen(release: Release, queue: str) -> dict[str, str]:
         "QUEUE": queue,
     }
     each = [filled(command, names) for command in looks()]
-    asked = {" ".join(words): words for words in each}  # once
+    asked = {" ".join(words): words for words in each}  # each command once
     with ThreadPoolExecutor(AT_ONCE) as pool:
         told = pool.map(lambda command: _told(release, command, asked[command]), asked)
         return dict(zip(asked, told, strict=True))

@@ -1,4 +1,4 @@
-"""Programs of tests in pods of the edge image: whatever reaches Services may speak to them, on any cluster."""
+"""Run scripts of the tests in pods of the edge image, which can connect to Services on any cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLACES = {
 }
 END_S = 150.0
 BEGIN_S = 30.0
-AFTER = 300  # messages of all writers: some dozens of each
+AFTER = 300  # messages of all writers together, dozens of each
 
 
 def _pod(release: Release, name: str, *command: str) -> None:
@@ -35,7 +35,7 @@ def _pod(release: Release, name: str, *command: str) -> None:
 
 
 def run_script(release: Release, script: str, *words: str) -> str:
-    """What it prints. Raises CommandFailed."""
+    """Run a script in a pod and return its output. Raise CommandFailed if it fails."""
     _pod(release, "client", *IDLE)
     release.wait_ready("pod", "client")
     try:
@@ -46,7 +46,7 @@ def run_script(release: Release, script: str, *words: str) -> str:
 
 @contextmanager
 def load(release: Release, queue: str, *edges: str) -> Iterator[dict[str, Any]]:
-    """Writers by these edges and readers go on within it; afterwards what they tell stands in what was given."""
+    """Run writers on these edges, and readers, inside the context; then fill the yielded dict with their report."""
     found: dict[str, Any] = {}
     before = added(release, queue)
     _pod(release, "load", "python", "/scripts/load.py", queue, *(PLACES[edge] for edge in edges))
@@ -55,9 +55,8 @@ def load(release: Release, queue: str, *edges: str) -> Iterator[dict[str, Any]]:
         eventually(lambda: added(release, queue) > before + 100, BEGIN_S)
         yield found
         after = added(release, queue)
-        eventually(
-            lambda: added(release, queue) > after + AFTER, BEGIN_S
-        )  # they go on after whatever happened
+        # the writers must still make progress
+        eventually(lambda: added(release, queue) > after + AFTER, BEGIN_S)
         release.kubectl("exec", "load", "--", "touch", "/tmp/stop")
         phase = "jsonpath={.status.phase}"
         eventually(lambda: release.kubectl("get", "pod", "load", "-o", phase) != "Running", END_S)
@@ -67,7 +66,7 @@ def load(release: Release, queue: str, *edges: str) -> Iterator[dict[str, Any]]:
 
 
 def added(release: Release, queue: str) -> int:
-    """Return how many messages the queue was given so far."""
+    """Return how many messages the queue has accepted so far."""
     return int(_stats(release, queue)["added"])
 
 

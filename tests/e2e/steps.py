@@ -1,4 +1,4 @@
-"""How long what took: written down while it is done, told at the end."""
+"""Measure the duration of steps, for a report at the end."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def step(name: str) -> Iterator[None]:
 
 
 def told() -> list[str]:
-    """A line each, in the order in which they ended."""
+    """Return one line per step, in the order in which they ended."""
     return [f"{seconds:7.1f} s  {name}" for name, seconds in _taken]

@@ -1,6 +1,6 @@
-"""The analytics job as a cluster runs it (docs/analytics.md, "In a cluster"): alone, and with pods of executors.
+"""The analytics job runs in a cluster, alone and with executor pods (docs/analytics.md, "In a cluster").
 
-The tests of this file share one release, and are run in their order.
+The tests of this file share one release and run in order.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tests.servers import eventually
 __all__ = ["definitions"]
 
 JOB_S = 240.0
-LETTERS = 40  # messages that grow too old, before each run
+LETTERS = 40  # messages that expire before each run
 ALONE = {"edges": {name: {"enabled": False} for name in ("pubsub", "rqp", "ring")}}
 DRIVER = {"requests": {"cpu": "200m", "memory": "512Mi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
 EXECUTORS = {"enabled": True, "cpuRequest": "100m", "memory": "512m", "memoryOverhead": "512m"}
 CLAIM = f"{FULL}-analytics"
-# rows of a table or of the archive, read by another program than the job
+# counts the rows of a table or of the archive, independently of the job
 COUNT = """
 import sys
 from pathlib import Path
@@ -39,7 +39,7 @@ print(sum(pq.read_metadata(path).num_rows for path in Path("/output", sys.argv[1
 
 
 def settings(images: Images, **analytics: Any) -> dict[str, Any]:
-    """Of a release with one edge, which tells each second what it did."""
+    """Return settings of a release with one edge that reports its figures every second."""
     image = {"repository": images.repository("analytics"), "tag": images.tag}
     output = {"size": "1Gi", "accessModes": ["ReadWriteMany"]}
     job = {"enabled": True, "image": image, "suspend": True, "output": output, "resources": DRIVER}
@@ -57,7 +57,7 @@ def release(cluster: Cluster, images: Images, definitions: None) -> Iterator[Rel
 
 
 def let_die(release: Release, number: int, before: int = 0) -> None:
-    """So many messages become dead letters, after a message went in and out through an edge."""
+    """Send a message through an edge, then let `number` messages become dead letters."""
     assert ": sent and received" in release.test()
     lines = "".join(f"message {each}\n" for each in range(number))
     words = ("exec", "--stdin", f"deployment/{FULL}-tmq", "--", "penstock", "put", "brief", "--lines")
@@ -67,7 +67,7 @@ def let_die(release: Release, number: int, before: int = 0) -> None:
 
 
 def run_job(release: Release, name: str) -> set[str]:
-    """As `kubectl create job` does it; the pods of executors that were seen meanwhile."""
+    """Run the job with `kubectl create job`; return the names of executor pods seen during the run."""
     seen: set[str] = set()
     with step(f"the job {name}"):
         release.kubectl("create", "job", f"--from=cronjob/{CLAIM}", name)
@@ -87,12 +87,12 @@ def is_over(release: Release, name: str) -> bool:
 
 
 def run_of(release: Release, name: str) -> str:
-    """Which run a Job is."""
+    """Return the identifier of a Job's run."""
     return f"{name}-{release.cluster.get('job', name, release.namespace)['metadata']['uid']}"
 
 
 def executors(release: Release) -> list[dict[str, Any]]:
-    """Pods that Spark made."""
+    """Return the pods created by Spark."""
     pods = release.cluster.items("pods", release.namespace)
     component = "app.kubernetes.io/component"
     return [each for each in pods if each["metadata"]["labels"].get(component) == "analytics-executor"]
@@ -103,13 +103,13 @@ def runs(each: dict[str, Any]) -> bool:
 
 
 def told(release: Release) -> dict[str, Any]:
-    """The report as the store has it, by a pod of an edge."""
+    """Return the report in the store, read through a pod of an edge."""
     found: dict[str, Any] = json.loads(release.penstock("report", "--json"))
     return found
 
 
 def read_back(release: Release, images: Images, *paths: str) -> tuple[dict[str, Any], list[int]]:
-    """The report and numbers of rows as they lie in the volume."""
+    """Return the report in the volume, and the number of rows below each path."""
     reader = pod("reader", images.of("analytics"), command=("sleep", "120"))
     reader["spec"]["volumes"].append({"name": "output", "persistentVolumeClaim": {"claimName": CLAIM}})
     mounts = reader["spec"]["containers"][0]["volumeMounts"]

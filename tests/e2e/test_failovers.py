@@ -1,4 +1,4 @@
-"""docs/chart.md, "Sentinel and Cluster": the page's commands, then two failovers in a row below clients at work."""
+"""Sentinel and Cluster stores, set up by the commands of docs/chart.md, survive two failovers in a row under load."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 README_QUEUE = ROOT / "docs" / "examples" / "kubernetes" / "invoices.yaml"
 FEW = {edge: {"enabled": False} for edge in ("pubsub", "rqp")}
 LOADED = ("tmq", "ring")
-PAUSE_S = 60.0  # the longest that a client waits in a failover, on a machine that does a dozen things beside
+PAUSE_S = 60.0  # longest wait of a client in a failover, on a busy machine
 FLOW_S = 60.0
 
 
@@ -40,7 +40,7 @@ FLOW_S = 60.0
 def stores(
     cluster: Kubernetes, images: Images, definitions: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Replicated]]:
-    """One of each kind, in a namespace each, with a release that the page's commands installed."""
+    """Start one store of each kind in its own namespace, with a release installed by the page's commands."""
     folder = tmp_path_factory.mktemp("failovers")
     with ExitStack() as stack:
         made: list[Replicated] = []
@@ -62,7 +62,7 @@ def stores(
 
 
 def commands(store: Replicated) -> list[list[str]]:
-    """Those of the page for this kind of store, in this release's words, each with what it is piped to."""
+    """Return the page's commands for this kind of store, with names of this release, split at pipes to kubectl."""
     found = []
     for line in page.commands("sentinel" if isinstance(store, BelowSentinels) else "cluster"):
         own = line.replace("--namespace queues", f"--namespace {store.release.namespace}")
@@ -75,7 +75,7 @@ def commands(store: Replicated) -> list[list[str]]:
 
 
 def install(store: Replicated) -> None:
-    """Up to `helm install`, which returns before any pod is ready."""
+    """Run the commands up to `helm install`, which returns before any pod is ready."""
     for line, *piped in commands(store):
         if piped:
             continue
@@ -88,7 +88,7 @@ def install(store: Replicated) -> None:
 
 
 def values(release: Release) -> dict[str, Any]:
-    """Images, and few edges."""
+    """Return values with the tests' images and only a few edges."""
     found = release.values(replicas=1)
     return {
         **{name: found[name] for name in ("crds", "operator")},
@@ -98,7 +98,7 @@ def values(release: Release) -> dict[str, Any]:
 
 
 def give_rights(store: Replicated) -> None:
-    """The page's last commands: edges are not ready before."""
+    """Run the page's last commands, which grant the edges' rights; edges become ready only afterwards."""
     said = []
     for line, *piped in commands(store):
         if piped:
@@ -113,7 +113,7 @@ def give_rights(store: Replicated) -> None:
 
 
 def answered(run: Any) -> str:
-    """Raises ConnectionError while there is no pod to run in, or the operator has not set the store up yet."""
+    """Return the output of a command. Raise ConnectionError while no pod runs or the store is not set up yet."""
     try:
         return str(run())
     except CommandFailed as error:
@@ -151,7 +151,8 @@ def test_two_failovers_in_a_row_lose_nothing(stores: list[Replicated], node: Nod
                 for store in stores:
                     eventually(lambda store=store: is_whole(store), 90)
                 flowed = [added(store.release, "load") for store in stores]
-                for store, number in zip(stores, flowed, strict=True):  # or two waits would count as one
+                # separates this pause of the clients from the next
+                for store, number in zip(stores, flowed, strict=True):
                     eventually(lambda store=store, n=number: added(store.release, "load") > n + 50, FLOW_S)
     for found in told:
         print(found)
@@ -163,5 +164,5 @@ def test_two_failovers_in_a_row_lose_nothing(stores: list[Replicated], node: Nod
 
 
 def is_whole(store: Replicated) -> bool:
-    """Return whether the killed server follows the primary. Raises ConnectionError while none can tell."""
+    """Return whether the killed server follows the primary. Raise ConnectionError while no server answers."""
     return store.number_linked() == (2 if isinstance(store, BelowSentinels) else 1)

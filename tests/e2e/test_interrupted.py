@@ -1,4 +1,4 @@
-"""A run that is told to end leaves nothing on somebody's cluster (CONTRIBUTING.md, "End to end")."""
+"""A terminated run leaves nothing on a given cluster (CONTRIBUTING.md, "End to end")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kubernetes.cluster import Cluster
 from tests.program import ROOT
 from tests.servers import eventually
 
-TEST = "test_a_pods_log_is_read"  # waits for pods in a namespace of its own
+TEST = "test_a_pods_log_is_read"  # waits for pods in its own namespace
 END_S = 120.0
 
 
@@ -22,7 +22,7 @@ def namespaces(cluster: Cluster) -> set[str]:
 
 
 def test_one_that_is_told_to_end_takes_its_namespaces_away(cluster: Cluster, images: Images) -> None:
-    """By the signal that `timeout` sends: to all of `make e2e`, and not only once."""
+    """Check that a run deletes its namespaces on repeated SIGTERMs to its process group, as `timeout` sends them."""
     before = namespaces(cluster)
     given = {
         "KUBECONFIG": str(cluster.kubeconfig),

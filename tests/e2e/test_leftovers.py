@@ -1,4 +1,4 @@
-"""However a cluster ends, nothing of it stays on the machine (CONTRIBUTING.md, "End to end")."""
+"""A cluster leaves nothing on the host, however it ends (CONTRIBUTING.md, "End to end")."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ END_S = 60.0
 
 @pytest.fixture(autouse=True)
 def clean() -> None:
-    """What other runs left would be taken away in the middle of a test."""
+    """Remove leftovers of other runs first, as a test would remove them midway."""
     clear_away()
 
 
 @contextmanager
 def cluster_with_a_pod() -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Who started it, and its folder."""
+    """Start a cluster with a pod; yield the process that holds it and its folder."""
     with subprocess.Popen([*COMMAND, "up", "--bare"], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             folder = Path(_ready_line(process).removeprefix("ready: ").partition(";")[0])
@@ -71,10 +71,10 @@ def is_gone(folder: Path) -> bool:
 def test_one_that_is_told_to_end_leaves_nothing() -> None:
     before = host.look()
     with cluster_with_a_pod() as (process, folder):
-        # what there is to look for is found while it runs
+        # shows that the search finds these processes while they run
         assert any("containerd-shim" in command for command in host.processes(folder.name))
         assert "/pause " in host.processes(folder.name)
-        # elsewhere it would show only on a machine that has never had a node
+        # in its default place it would be noticed only on a host that has never run a node
         assert (folder / FLEX_VOLUMES).is_dir()
         process.send_signal(signal.SIGTERM)
         assert process.wait(END_S) == 0

@@ -1,4 +1,4 @@
-"""The cluster is what the other tests take it for (CONTRIBUTING.md, "End to end")."""
+"""The cluster behaves as the other tests expect (CONTRIBUTING.md, "End to end")."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STORE = "redis://store:6379"
 
 @pytest.fixture
 def edge(cluster: Cluster, images: Images, restricted: str) -> str:
-    """A namespace with a store and the TMQ edge, each with its Service, both ready."""
+    """Start a store and the TMQ edge with their Services in a namespace; return its name once both are ready."""
     listen = ("edges.tmq.listeners.document.host=0.0.0.0", "health.host=0.0.0.0")
     words = [word for setting in listen for word in ("--set", setting)]
     apply(cluster, restricted, redis("store", images.redis))
@@ -48,7 +48,7 @@ def test_the_node_is_ready_in_the_version_that_its_containerd_can_serve(node: No
 async def test_an_edge_in_a_restricted_pod_serves_by_its_service(
     node: Node, cluster: Cluster, edge: str
 ) -> None:
-    """One message in by the Service's address, out by the command line in the pod, and the other way."""
+    """Check that messages pass between a client of the Service and the command line in the pod, both ways."""
     address = cluster.get("service", "tmq", edge)["spec"]["clusterIP"]
     wait_served(cluster, edge, "tmq", "tmq", 6161)
     async with await Client.connect((address, 6161), Dialect.DOCUMENT) as client:
@@ -87,13 +87,16 @@ def test_names_of_services_lead_to_their_addresses(
     api = cluster.get("service", "kubernetes", "default")["spec"]["clusterIP"]
     assert look_up("kubernetes.default") == api
     with pytest.raises(CommandFailed, match="gaierror"):
-        look_up("store")  # it is in the other namespace
+        look_up("store")  # the Service is in the other namespace
 
 
 def test_a_pods_address_is_seen_by_who_it_speaks_to(
     cluster: Cluster, images: Images, restricted: str
 ) -> None:
-    """By a Service, too: what edges know of who may come in is addresses (docs/tmq.md, Settings)."""
+    """Check that a server sees the pod's address also through a Service.
+
+    Edges allow clients by address (docs/tmq.md, Settings).
+    """
     apply(cluster, restricted, redis("store", images.redis))
     apply(cluster, restricted, [pod("client", images.redis, command=IDLE)])
     wait_ready(cluster, restricted, "client", "store")
@@ -119,7 +122,7 @@ CLAIM = {
 
 
 def test_a_claim_gets_a_volume_which_outlives_pods(cluster: Cluster, images: Images, restricted: str) -> None:
-    """fsGroup makes it the pod's own, as volumes of clouds do."""
+    """Check that a claim's volume keeps files across pods, and that fsGroup makes it writable, as on cloud volumes."""
     keeper = pod("keeper", images.of("edge"), command=IDLE, writable="/kept")
     keeper["spec"]["volumes"] = [{"name": "writable", "persistentVolumeClaim": {"claimName": "kept"}}]
     keeper["spec"]["securityContext"] = {**keeper["spec"]["securityContext"], "fsGroup": 10001}
@@ -158,7 +161,7 @@ def test_a_pod_that_is_deleted_is_replaced(cluster: Cluster, images: Images, res
 def test_a_pod_speaks_to_the_api_server_by_its_service(
     cluster: Cluster, images: Images, restricted: str
 ) -> None:
-    """With the token and the authority that it is given: so does the operator."""
+    """Check that a pod can call the API server with its mounted token and authority, as the operator does."""
     asks = pod("asks", images.of("operator"), command=IDLE)
     asks["spec"]["automountServiceAccountToken"] = True
     apply(cluster, restricted, [asks])

@@ -1,4 +1,4 @@
-"""What a machine lacks for a node is said first, in one line (tools/node-possible)."""
+"""Missing prerequisites of a node are reported in one line before anything starts (tools/node-possible)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A release on a node, from its installation to its end (docs/kubernetes.md): under load, and while pods go.
+"""A release on a node from installation to removal, under load and with failing pods (docs/kubernetes.md).
 
-The tests of this file share one release, and are run in their order.
+The tests of this file share one release and run in order.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from tests.stores import chance
 
 __all__ = ["chance", "definitions"]
 
-LOADED = EDGES  # each answers a message when it is safe
+LOADED = EDGES  # every edge answers once a message is stored
 DELETING_S = 20.0
-FEWEST_KILLED = 4  # in that time, however busy the machine is
-FOLLOW_S = 60.0  # mostly 2; nobody looks at a peer that has failed again before
+FEWEST_KILLED = 4  # in that time, even on a busy machine
+FOLLOW_S = 60.0  # usually 2 s, but a failed peer is retried only later
 NAMESPACE_S = 120
-# the Secret of a store outside, as docs/chart.md makes it; here it leads to the release's own store
+# the Secret of an outside store, as in docs/chart.md; here it refers to the release's own store
 OUTSIDE_SECRET = f"""\
 password=$(kubectl get secret {FULL}-redis -o go-template='{{{{index .data "admin-password" | base64decode}}}}')
 kubectl create secret generic penstock-store --from-literal=admin-url="redis://admin:$password@{FULL}-redis:6379/0"
@@ -59,7 +59,7 @@ kubectl create secret generic penstock-store --from-literal=admin-url="redis://a
 
 @pytest.fixture(scope="module")
 def release(cluster: Cluster, images: Images, definitions: None) -> Iterator[Release]:
-    """A namespace of its own, in which README.md installs the release; it is upgraded by the tests."""
+    """Yield a release to be installed by the commands of README.md and upgraded by the tests."""
     with released(cluster, images) as found:
         yield found
 
@@ -74,7 +74,7 @@ def test_the_readme_installs_a_release_and_sends_a_message(release: Release, typ
         typist.section("README.md", "## On Kubernetes", "helm install", "helm install")
     pods = release.pods()
     assert all(is_ready(pod) for pod in pods)
-    assert len(pods) == 2 * len(EDGES) + 2  # and the operator, and Redis
+    assert len(pods) == 2 * len(EDGES) + 2  # plus the operator and Redis
     with step("README.md: helm test, a Queue, a message"):
         typist.section("README.md", "## On Kubernetes", "helm test", "kubectl exec")
     assert taken(release, "invoices") == "three barrels"
@@ -94,7 +94,7 @@ def test_the_page_of_queues_peers_and_redrives(release: Release, typist: Typist)
 
 
 def test_the_page_of_the_chart_on_an_installed_release(release: Release, typist: Typist) -> None:
-    """Its upgrades keep what the installation said: images of the registry, which the next tests run."""
+    """Check that the page's upgrades keep values of the installation, such as the images for the next tests."""
     page = "docs/chart.md"
     typist.section(page, "## Install", "kubectl label")
     typist.section(page, "## Quotas, meshes, autoscalers")
@@ -108,7 +108,7 @@ def test_the_page_of_the_chart_on_an_installed_release(release: Release, typist:
 
 
 def test_what_notes_print(release: Release, typist: Typist) -> None:
-    """`helm test` is among it, with what the console tells."""
+    """Check that the commands in the NOTES work; `helm test` with its check of the console is one of them."""
     with step("NOTES"):
         told = "".join(map(typist.type, typist.notes()))
     assert "queue.penstock.dev/orders condition met" in told
@@ -146,7 +146,7 @@ def test_a_message_through_every_edge_comes_out_through_another(release: Release
 
 
 def test_what_runbooks_look_at(release: Release) -> None:
-    """Of docs/runbooks/index.md and each page what changes nothing: tests/docs/runbook_commands.py."""
+    """Check that read-only commands of docs/runbooks work on a release (tests/docs/runbook_commands.py)."""
     there = {pod["metadata"]["name"] for pod in release.pods()}
     with step("what runbooks look at"):
         told = seen(release, "orders")
@@ -173,18 +173,18 @@ def test_its_nodes_are_one_ring(release: Release) -> None:
 
 
 def test_a_failure_tells_of_rings(release: Release, cluster: Cluster) -> None:
-    """As each of their pods sees them: all are ready, also while there are two."""
+    """Check that a diagnosis has the ring status of each pod, because a split ring leaves all pods ready."""
     told = diagnosis(cluster)
     for pod in release.pods("ring"):
         assert f"{pod['metadata']['name']}, penstock ring status:\ngroup 1: a ring of 2" in told
 
 
 def test_edges_follow_queues_and_peers_in_the_same_processes(release: Release) -> None:
-    """Nothing is started again for what resources say (docs/kubernetes.md)."""
+    """Check that edges apply changed resources without a restart (docs/kubernetes.md)."""
     before = processes(release)
     release.apply(
         queue("moving", bindings={"text": {"subscribe": ["before"]}}),
-        peer("self", "rqp-mca", "127.0.0.1:1"),  # where nobody listens
+        peer("self", "rqp-mca", "127.0.0.1:1"),  # no listener there
         queue("to-self", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["self"]}),
     )
     release.wait_ready(f"{QUEUES},{PEERS}")
@@ -211,7 +211,7 @@ def sent_and_taken(release: Release, tag: str, name: str) -> bool:
 
 
 def rqprc(release: Release) -> list[str]:
-    """The machines of the file `.rqprc`, as programs of the cluster read it."""
+    """Return the machines in the file `.rqprc` of the cluster's programs."""
     found = json.loads(release.kubectl("get", "configmap", f"{FULL}-rqprc", "-o", "json"))
     return [line for line in found["data"]["rqprc"].splitlines() if line and not line.startswith("#")]
 
@@ -219,9 +219,10 @@ def rqprc(release: Release) -> list[str]:
 def test_another_release_is_reached_over_rqp_links_and_the_ring(
     release: Release, cluster: Cluster, images: Images, tmp_path: Path
 ) -> None:
-    """By Peers and by discovery. The other one is installed as docs/chart.md says, with a store outside.
+    """Check that messages pass between releases connected by Peers and by discovery.
 
-    It ends with its namespace, in which a Queue wants something done first (docs/chart.md, Uninstall).
+    The other release has an outside store (docs/chart.md). It is deleted with its namespace, where a Queue still has a
+    finalizer (docs/chart.md, Uninstall).
     """
     with released(cluster, images) as there:
         start_store(there, "store", tmp_path)
@@ -240,7 +241,7 @@ def test_another_release_is_reached_over_rqp_links_and_the_ring(
 def test_a_tenant_installs_a_release(
     release: Release, cluster: Cluster, images: Images, tmp_path: Path
 ) -> None:
-    """The definitions and the aggregated roles are those of the other release."""
+    """Check that a tenant can install a release, with definitions and aggregated roles of the other release."""
     few = {"edges": {edge: {"enabled": False} for edge in EDGES if edge != "tmq"}}
     with released(cluster, images) as there:
         typist = Typist(there, tmp_path, few)
@@ -254,7 +255,7 @@ def test_a_tenant_installs_a_release(
 
 
 def test_what_cannot_be_installed_is_told_of(release: Release, cluster: Cluster, images: Images) -> None:
-    """What kept its pods from being ready is in what is raised, as they are gone when a test has failed."""
+    """Check that a failed installation raises the reason why pods are not ready, as they are gone afterwards."""
     off = {edge: {"enabled": False} for edge in EDGES if edge != "tmq"}
     nowhere = {"repository": "localhost/nobodys", "tag": "1", "pullPolicy": "Never"}
     with pytest.raises(CommandFailed) as failure, released(cluster, images) as there:
@@ -265,11 +266,10 @@ def test_what_cannot_be_installed_is_told_of(release: Release, cluster: Cluster,
 
 
 def check(told: dict[str, Any], pause_s: float, breaks: int, is_in_order: bool = False) -> None:
-    """Nothing that was acknowledged is missing; nobody waited for longer, nor lost more connections.
+    """Check that no acknowledged message is missing, and that pauses and broken connections stay within limits.
 
-    is_in_order: pods go as they are asked to, and nobody who connects is refused.
-
-    Where nothing fails the pauses are those of a machine that starts a dozen pods at once.
+    With `is_in_order` pods end gracefully, and no connection may be refused. Even without failures there are pauses,
+    because the machine starts a dozen pods at once.
     """
     print(told)
     assert told["missing_count"] == 0, str(told)
@@ -281,11 +281,11 @@ def check(told: dict[str, Any], pause_s: float, breaks: int, is_in_order: bool =
 
 
 def test_an_upgrade_under_load_loses_nothing(release: Release) -> None:
-    """A new pod is ready before an old one goes (docs/chart.md, Upgrade): nobody who connects is refused."""
+    """Check that an upgrade loses no message and refuses no connection (docs/chart.md, Upgrade)."""
     with load(release, "load", *LOADED) as told:
         release.upgrade(release.images.next_tag, replicas=3)
         eventually(lambda: len(release.pods()) == 3 * len(EDGES) + 3, 90)
-    check(told, pause_s=60, breaks=4, is_in_order=True)  # one, or one more for each pod that goes
+    check(told, pause_s=60, breaks=4, is_in_order=True)  # one, or one for each pod that ends
     for component in (*EDGES, "operator", "console"):
         images = {pod["spec"]["containers"][0]["image"] for pod in release.pods(component)}
         target = "edge" if component in EDGES else component
@@ -305,7 +305,7 @@ def test_pods_killed_and_deleted_at_random_under_load_lose_nothing(
             if gone % 2:
                 release.kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false")
             elif not kill(release, own_node, pod):
-                continue  # a moment ago it was killed, too
+                continue  # already killed a moment ago
             gone += 1
             eventually(lambda: sum(map(is_ready, release.pods())) >= 10, 90)
         print(f"{gone} pods were killed or deleted")
@@ -334,7 +334,7 @@ def test_the_store_killed_and_its_pod_deleted_under_load_lose_nothing(
 
 
 def test_evictions_under_load_honour_the_budgets_and_lose_nothing(release: Release) -> None:
-    """As `kubectl drain` asks: one pod of an edge at a time."""
+    """Check that evictions, as by `kubectl drain`, take one pod of an edge at a time and lose no message."""
     names = {edge: sorted(pod["metadata"]["name"] for pod in release.pods(edge)) for edge in EDGES}
     with load(release, "load", *LOADED) as told:
         for first, second, *_ in names.values():
@@ -350,11 +350,11 @@ def test_evictions_under_load_honour_the_budgets_and_lose_nothing(release: Relea
 
 
 def test_the_only_node_is_drained_and_comes_back(release: Release, node: Node) -> None:
-    """No budget holds a drain for ever, also where nothing can be replaced (docs/chart.md, Drained nodes)."""
+    """Check that budgets do not block a drain of the only node for ever (docs/chart.md, Drained nodes)."""
     release.penstock("put", "orders", "before the drain")
     try:
         with step("kubectl drain"):
-            # the pod of `helm test` is nobody's
+            # --force: the pod of `helm test` has no controller
             flags = ("--delete-emptydir-data", "--ignore-daemonsets", "--force", "--timeout=150s")
             node.cluster.kubectl("drain", NODE, *flags)
         assert not any(map(is_ready, release.pods()))
@@ -381,7 +381,7 @@ def test_upgrades_of_the_pages_keep_what_was_said(release: Release, typist: Typi
 def test_uninstall_hangs_nowhere_and_retained_messages_are_there_again(
     release: Release, typist: Typist
 ) -> None:
-    """Uninstalled as docs/chart.md says, and back as it says of GitOps: on the volume that stays, without Helm."""
+    """Check that messages survive an uninstall and a new installation by GitOps on the kept volume (docs/chart.md)."""
     page = "docs/chart.md"
     release.apply(queue("kept"), queue("deleted", deletionPolicy="Delete"))
     release.wait_ready(QUEUES)
@@ -390,7 +390,7 @@ def test_uninstall_hangs_nowhere_and_retained_messages_are_there_again(
     with step(f"{page}: uninstall, every pod gone"):
         typist.section(page, "## Uninstall")
         release.wait_gone()
-    release.kubectl("delete", QUEUES, "deleted", "--timeout=20s")  # no operator is there, and none is needed
+    release.kubectl("delete", QUEUES, "deleted", "--timeout=20s")  # works without an operator
     release.kubectl("delete", QUEUES, "kept", "--timeout=20s")
     with step(f"{page}: GitOps, every pod ready"):
         typist.section(page, "## GitOps", last="kubectl apply")
@@ -398,7 +398,7 @@ def test_uninstall_hangs_nowhere_and_retained_messages_are_there_again(
     assert release.cluster.items("jobs", release.namespace) == []
     release.apply(queue("kept"))
     release.wait_ready(QUEUES)
-    for name in ("kept", "deleted"):  # what `Delete` means is done by an operator that sees the Queue deleted
+    for name in ("kept", "deleted"):  # `Delete` takes effect only if an operator sees the deletion
         assert release.penstock("get", name) == f"in {name}"
     typist.section(page, "## GitOps", "kubectl delete")
     assert release.kubectl("get", QUEUES, "-o", "name") == ""

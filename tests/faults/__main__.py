@@ -1,6 +1,6 @@
-"""Many runs, one after the other: `python -m tests.faults tmq|text|rqp|ring [seeds]`.
+"""Run many fault runs one after the other: `python -m tests.faults tmq|text|rqp|ring [seeds]`.
 
-Their seeds go from FAULT_SEED on, or from a random one. FAULT_SECONDS sets how long faults last in each run.
+Seeds count up from FAULT_SEED, or from a random one. FAULT_SECONDS sets how long each run injects faults.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.faults.telling import Judged
 from tests.faults.text import run as text
 from tests.faults.text import verdict as text_verdict
 
-Play = Callable[[int, Path], Coroutine[Any, Any, Judged]]  # seed, a folder for logs and data
+Play = Callable[[int, Path], Coroutine[Any, Any, Judged]]  # arguments: seed, folder for logs and data
 
 
 def seconds(usual: float) -> float:
@@ -58,7 +58,7 @@ PLAYS: dict[str, Play] = {"tmq": play_tmq, "text": play_text, "rqp": play_rqp, "
 
 
 def main() -> int:
-    """Return the exit status."""
+    """Run all seeds and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("what", choices=PLAYS)
     parser.add_argument(
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def _run(play: Play, seed: int, directory: Path) -> bool:
-    """Return whether all was well; tell either way."""
+    """Print the outcome of one run and return whether it found no violations."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         judged = runner.run(play(seed, directory))
     if judged.report:

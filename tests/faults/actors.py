@@ -1,6 +1,6 @@
-"""Those who use the queues during a run: producers, consumers, movers. Each lives many short lives, one a connection.
+"""Actors that use the queues during a run: producers, consumers and movers, each with many short connections.
 
-Every choice comes from the seed; what meets which fault does not.
+Every choice comes from the seed; which request coincides with which fault does not.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from tests.faults.client import Client, Gone
 from tests.faults.history import History, Request
 
 ORDERS, BILLS, SMALL, POISON, SOLO, PROBE = "orders", "bills", "small", "poison", "solo", "probe"
-SHARED = (ORDERS, BILLS, SMALL, POISON)  # solo has one consumer at a time, probe has none
+SHARED = (ORDERS, BILLS, SMALL, POISON)  # SOLO has a single consumer, PROBE only the run's probes
 ALL = (*SHARED, SOLO, PROBE)
 SLOW_S = 3.0
-PACE_S = 0.02  # before an actor tries again what could not be done
-SIZES = (40,) * 90 + (600,) * 6 + (5_000,) * 2 + (30_000,)  # octets of bodies; more than 4 KiB fill an entry
-RUN = (*(2, 5, 20, 200) * 10, 3_000)  # ENQs sent at once; one call to the store carries 1,000 at most
+PACE_S = 0.02  # delay before an actor retries what failed
+# body sizes in octets; more than 4 KiB fill an entry
+SIZES = (40,) * 90 + (600,) * 6 + (5_000,) * 2 + (30_000,)
+# numbers of ENQs sent at once; one call to the store carries at most 1,000
+RUN = (*(2, 5, 20, 200) * 10, 3_000)
 
 
 @dataclass(slots=True)
 class World:
-    """What all actors share."""
+    """State shared by all actors."""
 
     seed: int
     ports: dict[tuple[int, Dialect], int]
@@ -34,13 +36,13 @@ class World:
     numbers: int = 0
 
     def body(self, rng: random.Random, queue: str) -> bytes:
-        """One that no other message has."""
+        """Return a body that is unique within the run."""
         self.numbers += 1
         head = f"{queue} {self.numbers} ".encode()
         return head.ljust(max(len(head), rng.choice(SIZES)), b".")
 
     async def connect(self, actor: str, rng: random.Random) -> Client:
-        """Raises Gone."""
+        """Connect to a random port of a random edge. Raise Gone if that fails."""
         (edge, dialect), port = rng.choice(list(self.ports.items()))
         return await Client.connect(self.history.connection(actor, edge), port, dialect)
 
@@ -53,7 +55,7 @@ def dnq(queue: str, count: int = 1) -> list[Request]:
     return [Request(Operation.DNQ, queue) for _ in range(count)]
 
 
-Habit = Callable[["Life"], Awaitable[bool]]  # one thing to do; False: there was nothing to do
+Habit = Callable[["Life"], Awaitable[bool]]  # one action; returns False if it achieved nothing
 
 
 @dataclass(slots=True)
@@ -69,18 +71,18 @@ class Life:
         return self.rng.choice(self.role.queues)
 
     def some(self, *queues: str) -> list[Request]:
-        """A few ENQs to each, mixed as they come."""
+        """Return a few ENQs for each queue, in random order."""
         made = [q for q in queues for _ in range(self.rng.randint(1, 6))]
         self.rng.shuffle(made)
         return [enq(queue, self.world.body(self.rng, queue)) for queue in made]
 
     async def work(self) -> None:
-        """Those who are slow hold what they were given for a while, as over faults of all kinds."""
+        """Hold leased messages for a while if the role is slow, so that leases outlast faults of all kinds."""
         if self.role.is_slow:
             await asyncio.sleep(self.rng.uniform(0, SLOW_S))
 
     async def end_transaction(self, rest: list[Request]) -> None:
-        """The rest of its requests, one by one or with its end in one go; it ends well, badly, or not at all."""
+        """Send the remaining requests, one by one or pipelined; then commit, abort or disconnect."""
         how = self.rng.choices(("end", "abort", "unheard", "vanish"), (75, 14, 5, 6))[0]
         end = [Request(Operation.TA if how == "abort" else Operation.TE)] if how != "vanish" else []
         if how == "unheard":
@@ -102,7 +104,7 @@ class Life:
         return start.ok
 
     async def end(self) -> None:
-        """In order, by a reset, or with a request under way."""
+        """End the connection: in order, by a reset, or with a request in flight."""
         how = self.rng.choices(("finish", "reset", "leave"), (40, 30, 30))[0]
         if how == "finish":
             await self.client.finish()
@@ -126,7 +128,7 @@ async def put_one(life: Life) -> bool:
 
 
 async def put_run(life: Life) -> bool:
-    """Pipelined, for one queue or for two in turns."""
+    """Pipeline ENQs for one queue, or for two queues alternately."""
     queues = life.rng.choices(life.role.queues, k=life.rng.choice((1, 1, 2)))
     chosen = [life.rng.choice(queues) for _ in range(life.rng.choice(RUN))]
     requests = [enq(queue, life.world.body(life.rng, queue)) for queue in chosen]
@@ -139,7 +141,7 @@ async def put_run(life: Life) -> bool:
 
 
 async def put_transaction(life: Life) -> bool:
-    """Two queues, all or nothing."""
+    """Put messages into two queues in one transaction."""
     if not await life.begin_transaction():
         return False
     await life.end_transaction(life.some(life.queue(), life.queue()))
@@ -150,7 +152,7 @@ async def put_transaction(life: Life) -> bool:
 
 
 async def take_one(life: Life) -> bool:
-    """Outside a transaction: settled by the next request (tmq.md 6.1)."""
+    """Take one message outside a transaction; the next request settles it (tmq.md 6.1)."""
     (request,) = dnq(life.queue())
     await life.client.ask(request)
     await life.work()
@@ -168,7 +170,7 @@ async def take_transaction(life: Life) -> bool:
 
 
 async def transfer(life: Life) -> bool:
-    """From one queue to another: what was taken is gone exactly if what was put is there."""
+    """Move messages between queues in one transaction: the takes are settled only if the puts are stored."""
     if not await life.begin_transaction():
         return False
     source, goal = life.queue(), life.queue()
@@ -192,8 +194,8 @@ class Role:
     queues: tuple[str, ...]
     habits: tuple[Habit, ...]
     likes: tuple[int, ...]  # weights of the habits
-    leaves_a_dnq: bool = False  # when it leaves without waiting for the answer
-    is_slow: bool = False  # in doing what it does with messages
+    leaves_a_dnq: bool = False  # its last request, sent without waiting for the answer, is a DNQ
+    is_slow: bool = False  # holds messages for a while before it settles them
 
 
 PRODUCER = Role("producer", SHARED, (put_one, put_run, put_transaction, select), (50, 20, 30, 2))
@@ -206,7 +208,7 @@ CAST = (*(PRODUCER,) * 3, *(CONSUMER,) * 3, *(MOVER,) * 2, *(SLOW_MOVER,) * 3, S
 
 
 class Actor:
-    """One role, played until the run is over."""
+    """One role, played until the run stops."""
 
     def __init__(self, world: World, role: Role, number: int) -> None:
         self._world = world

@@ -1,11 +1,12 @@
-"""What must hold after a run, whatever was killed when (tmq.md 5 to 7, docs/guarantees.md).
+"""Invariants that hold after a run with any kills at any time (tmq.md 5 to 7, docs/guarantees.md).
 
-invented   nothing is given out that nobody put, or that was answered as failed, or that an aborted or failed
-           transaction put
-lost       what was answered as stored was settled, or is dead with a reason; what was returned came again
-repeated   what was settled is never seen again: settled by TE = 0; or, outside transactions, by a further request
-           of the same connection that the store has answered, or by a FIN to an edge that lived on
-partial    a transaction without an answer happened as a whole, or not at all
+invented   a delivered message was put by a client; its ENQ was not answered as failed, and its transaction was
+           neither aborted nor failed
+lost       a message answered as stored was settled, or is a dead letter with a reason; a returned message was
+           redelivered
+repeated   a settled message is never delivered again: settled by TE = 0; or, outside transactions, by a later
+           request of the same connection that the store has answered, or by a FIN to an edge that kept running
+partial    a transaction without an answer took effect as a whole, or not at all
 order      see order.py
 """
 
@@ -22,7 +23,7 @@ from tests.faults.reading import Delivery, End, Fate, Message, Reading, Transact
 class Violation:
     rule: str
     text: str
-    messages: tuple[Message, ...] = ()  # whose histories tell more
+    messages: tuple[Message, ...] = ()  # the report prints their histories
 
 
 def check(reading: Reading) -> list[Violation]:
@@ -75,7 +76,7 @@ def _repeated(message: Message) -> Iterator[Violation]:
 
 
 def _partial(transaction: Transaction) -> Iterator[Violation]:
-    """Of those that were answered, `lost`, `invented` and `repeated` say all there is to say."""
+    """Check unanswered transactions; `lost`, `invented` and `repeated` cover the answered ones."""
     if not transaction.judged or transaction.fate is not Fate.DONE:
         return
     missing = tuple(message for message in transaction.puts if not message.was_seen)
@@ -86,7 +87,7 @@ def _partial(transaction: Transaction) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """A queue's counters in the store, once it is drained and before dead letters are brought back."""
+    """A queue's counters in the store after the drain and before the redrive of dead letters."""
 
     added: int
     acked: int
@@ -96,7 +97,7 @@ class QueueCounts:
 
 
 def check_counts(reading: Reading, counts: dict[str, QueueCounts]) -> Iterator[Violation]:
-    """Whatever was stored has been seen by now, so the store's own counters must say the same as the clients."""
+    """Check the store's counters against the clients' view; after the drain all stored messages have been seen."""
     for queue, told in counts.items():
         seen = [message for message in reading.of_queue(queue) if message.was_seen]
         dead = sum(message.is_dead for message in seen)
@@ -106,7 +107,7 @@ def check_counts(reading: Reading, counts: dict[str, QueueCounts]) -> Iterator[V
 
 
 def outcomes(reading: Reading) -> Counter[str]:
-    """How much there was of what: a run in which little happened proves little."""
+    """Count messages and transactions by outcome, to show how much a run exercised."""
     found: Counter[str] = Counter()
     for message in reading.messages.values():
         own = message.transaction

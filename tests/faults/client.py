@@ -1,4 +1,4 @@
-"""A TMQ client that writes down what it asks and what it is answered."""
+"""A TMQ client that records its requests and their answers."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from protos.tmq import Dialect, Operation
 from tests.faults.history import Connection, Ended, Request
 
 CONNECT_S = 5.0
-ANSWER_S = 60.0  # stopped processes go on after a few seconds; longer than this is a fault of the server's
-CLOSE_S = 15.0  # a FIN is answered by a FIN: after `eof_grace_s`, and once the edge's process runs
-NO_LINGER = struct.pack("ii", 1, 0)  # close() resets
+ANSWER_S = 60.0  # stopped processes resume within seconds; a longer wait is a fault of the server
+CLOSE_S = 15.0  # the server answers FIN by FIN after `eof_grace_s`, once the edge's process runs
+NO_LINGER = struct.pack("ii", 1, 0)  # close() sends RST
 
 
 class Gone(Exception):
-    """the connection ended before every answer had come"""
+    """The connection ended before every answer arrived."""
 
 
 class Misbehaved(Exception):
-    """the server did what no server of this protocol does"""
+    """The server violated the protocol."""
 
 
 class Client:
-    """One connection. Requests are recorded before they are sent, answers when they have been read."""
+    """One connection. It records requests before sending them and answers after reading them."""
 
     def __init__(
         self, record: Connection, dialect: Dialect, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -39,7 +39,7 @@ class Client:
 
     @classmethod
     async def connect(cls, record: Connection, port: int, dialect: Dialect) -> Client:
-        """Raises Gone."""
+        """Connect to a port of an edge. Raise Gone if that fails."""
         try:
             async with asyncio.timeout(CONNECT_S):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -49,13 +49,13 @@ class Client:
         return cls(record, dialect, reader, writer)
 
     async def open(self, *queues: str) -> bool:
-        """False if one of them could not be opened, as when the store is away."""
+        """Open the queues; return False if one could not be opened, e.g. while the store is unavailable."""
         opened = [Request(Operation.OPEN, queue) for queue in queues]
         await self.ask(*opened)
         return all(request.ok for request in opened)
 
     async def ask(self, *requests: Request) -> None:
-        """Sends all at once, then reads their answers in order (tmq.md 1.2). Raises Gone, Misbehaved."""
+        """Send all requests at once, then read their answers in order (tmq.md 1.2). Raise Gone or Misbehaved."""
         self.send(*requests)
         try:
             async with asyncio.timeout(ANSWER_S):
@@ -72,8 +72,8 @@ class Client:
             raise Misbehaved(f"{self.record.actor}: {error}") from error
 
     def send(self, *requests: Request) -> None:
-        """Raises Gone, if the connection is known to be broken: then nothing was sent."""
-        # asyncio's transports say nothing of a write that comes too late, uvloop's raise RuntimeError
+        """Send requests without reading answers. Raise Gone, with nothing sent, if the connection is known broken."""
+        # asyncio's transports ignore a write after close, uvloop's raise RuntimeError
         if self._writer.transport.is_closing():
             self.abandon(Ended.BROKEN)
             raise Gone
@@ -122,7 +122,7 @@ class Client:
     # ends
 
     async def finish(self) -> None:
-        """FIN: what has been read is settled (tmq.md 6.1). Only when nothing is owed."""
+        """Send FIN, which settles what has been read (tmq.md 6.1). Call it only when no answer is outstanding."""
         try:
             self._writer.write_eof()
             async with asyncio.timeout(CLOSE_S):
@@ -135,7 +135,7 @@ class Client:
         self.abandon(Ended.FIN)
 
     def leave(self) -> None:
-        """close(), whatever is still to come: FIN now, RST for what comes later."""
+        """Close at once: the kernel sends FIN now and RST for data that arrives later."""
         self.record.end(Ended.LEFT)
         self._writer.close()
 
@@ -143,14 +143,14 @@ class Client:
         self.abandon(Ended.RESET)
 
     def drop(self) -> None:
-        """Whoever gives it up in the middle of something leaves no socket behind."""
+        """Reset the connection if it is still open, so that no socket leaks."""
         if self.record.ended is Ended.OPEN:
             self.reset()
 
     def abandon(self, how: Ended) -> None:
         self.record.end(how)
         sock = self._writer.get_extra_info("socket")
-        if sock is not None:  # else it is closed already
+        if sock is not None:  # None: already closed
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
         self._writer.transport.abort()

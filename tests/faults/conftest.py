@@ -1,4 +1,4 @@
-"""Clients on uvloop, as the edges are; histories to tell."""
+"""Fixtures of the fault tests: clients run on uvloop like the edges; scripted histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes carried out on processes and cables, and written down."""
+"""Carry out episodes of faults on processes and cables, and record them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.faults.process import EdgeProcess
 from tests.faults.waiting import eventually, together
 from tests.servers import Server
 
-TERM_S = 20.0  # an edge's drain
-CALM_S = 1.0  # at most, between two episodes
+TERM_S = 20.0  # longest drain of an edge
+CALM_S = 1.0  # longest pause between two episodes
 
 
 @runtime_checkable
 class Line(Protocol):
-    """Something that carries, as tests.pubsub.cable.Cable does, or tests.machines.Machine's cable."""
+    """A network connection, as of tests.pubsub.cable.Cable or tests.machines.Machine."""
 
     def break_all(self) -> None: ...
 
@@ -41,17 +41,17 @@ Target = Server | EdgeProcess | Line
 
 @dataclass(slots=True)
 class Fault:
-    """Something that was done to a process or a cable. Times in s of the clock that the run uses."""
+    """One fault of a process or a cable. Times are in seconds of the run's clock."""
 
     target: str
     kind: str
     began: float
     ended: float | None = None  # None: not yet
-    resumed: float | None = None  # when all edges served again
+    resumed: float | None = None  # when all edges served again; None: not yet
 
 
 class Disturbance:
-    """`faults` has what was done so far."""
+    """Inject the planned episodes; `faults` records those so far."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Disturbance:
         resumed: Callable[[], Awaitable[None]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """resumed: returns once all is well again, raises Stuck."""
+        """Plan the episodes; `resumed` waits until everything serves again, or raises Stuck."""
         self.faults: list[Fault] = []
         self._rng = random.Random(f"{seed} the run itself")
         self._plan = episodes(seed, scene)
@@ -74,14 +74,14 @@ class Disturbance:
         return sum(fault.kind == Kind.KILL.value for fault in self.faults)
 
     async def go_on(self, seconds: float, is_over: Callable[[], bool]) -> None:
-        """Episodes until it is over, or so long. Raises Stuck."""
+        """Run episodes for `seconds`, or until `is_over`. Raise Stuck if the system does not recover."""
         end = time.monotonic() + seconds
         while not is_over() and time.monotonic() < end:
             await asyncio.sleep(self._rng.uniform(0, CALM_S))
             await self.episode(next(self._plan))
 
     async def episode(self, episode: Episode) -> None:
-        """One that was planned, or made up by the run. Raises Stuck."""
+        """Run one episode, planned or made up by the run. Raise Stuck if the system does not recover."""
         first = len(self.faults)
         targets = dict.fromkeys(step.target for step in episode)
         lanes = [[step for step in episode if step.target == target] for target in targets]
@@ -101,7 +101,7 @@ class Disturbance:
 
 
 async def do(step: Step, target: Target) -> None:
-    """Raises Stuck."""
+    """Apply one step to its target. Raise Stuck if an edge does not end after SIGTERM."""
     match step.kind, target:
         case Kind.KILL, Server() | EdgeProcess():
             target.kill9()
@@ -117,7 +117,7 @@ async def do(step: Step, target: Target) -> None:
             await asyncio.sleep(step.lasts_s)
             target.spawn()
         case Kind.REWRITE, Server():
-            with contextlib.suppress(ResponseError):  # it does so already
+            with contextlib.suppress(ResponseError):  # a rewrite is already running
                 target.call("BGREWRITEAOF")
         case Kind.BREAK, Line():
             target.break_all()

@@ -1,4 +1,4 @@
-"""A TMQ edge as a process of its own, with time-outs short enough to see them expire."""
+"""A TMQ edge in its own process, with time-outs short enough to expire during a test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAITS = {
 
 
 class EdgeServer(EdgeProcess):
-    """One of those on a store."""
+    """One of the TMQ edges on a store."""
 
     def __init__(self, index: int, directory: Path, store_url: str, call_deadline_s: float = 3.0) -> None:
         self.index = index

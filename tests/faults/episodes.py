@@ -1,4 +1,4 @@
-"""The faults of a run with several stores, made up from its seed: episodes, after each of which all runs again."""
+"""Faults of a run with several stores, planned from its seed as episodes; all processes run again after each."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from dataclasses import dataclass
 
 
 class Kind(enum.Enum):
-    """What may happen."""
+    """Kinds of faults of a process or a cable."""
 
-    KILL = "kill"  # SIGKILL, and started again
-    STOP = "stop"  # SIGSTOP, SIGCONT
-    TERM = "term"  # SIGTERM, as an operator would, and started again
-    REWRITE = "rewrite"  # the store's AOF is written anew, so that what follows hits it meanwhile
-    BREAK = "break"  # every connection through the cable is reset
-    PULL = "pull"  # and so are new ones, for a while
-    PINCH = "pinch"  # nothing comes through for a while
+    KILL = "kill"  # SIGKILL, then restart
+    STOP = "stop"  # SIGSTOP, then SIGCONT
+    TERM = "term"  # SIGTERM, as by an operator, then restart
+    REWRITE = "rewrite"  # starts a rewrite of the store's AOF, so that the next step falls into it
+    BREAK = "break"  # resets every connection through the cable
+    PULL = "pull"  # also resets new connections, for a while
+    PINCH = "pinch"  # passes no data for a while
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     target: str
     kind: Kind
-    after_s: float  # since the episode began, or since the target's step before
+    after_s: float  # from the start of the episode, or from the target's previous step
     lasts_s: float  # until it runs again
 
 
-Episode = tuple[Step, ...]  # those of one target one after the other, different targets side by side
+Episode = tuple[Step, ...]  # steps of one target run in sequence, different targets in parallel
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Names of all that something may happen to."""
+    """Names of all targets of faults."""
 
     stores: tuple[str, ...]
     edges: tuple[str, ...]
     cables: tuple[str, ...]
-    pair: tuple[str, ...]  # edges on one store: one takes over from the other
-    silence_s: float  # whoever is silent for longer is given up
+    pair: tuple[str, ...]  # two edges on one store: each takes over from the other
+    silence_s: float  # a peer that is silent for longer is considered dead
 
     @property
     def processes(self) -> tuple[str, ...]:
@@ -47,7 +47,7 @@ class Scene:
 
 
 def episodes(seed: int, scene: Scene) -> Iterator[Episode]:
-    """For ever; each shape once before any comes again."""
+    """Yield episodes without end, each shape once before any is repeated."""
     rng = random.Random(seed)
     while True:
         for shape in rng.sample(SHAPES, len(SHAPES)):
@@ -59,7 +59,7 @@ def _downtime(rng: random.Random) -> float:
 
 
 def _standstill(rng: random.Random, scene: Scene) -> float:
-    """Short, or long enough for the others to have noticed it."""
+    """Return a short time, or one long enough for peers to notice."""
     return rng.choice((rng.uniform(0.1, 1.0), rng.uniform(scene.silence_s + 0.5, scene.silence_s + 2.0)))
 
 
@@ -86,7 +86,7 @@ def _one_cable(rng: random.Random, scene: Scene) -> Episode:
 
 
 def _all_cables(rng: random.Random, scene: Scene) -> Episode:
-    """The stores are alone for a while."""
+    """Isolate the stores for a while."""
     lasts_s = _standstill(rng, scene)
     return tuple(Step(cable, Kind.PULL, 0.0, lasts_s + rng.uniform(0, 1.0)) for cable in scene.cables)
 
@@ -106,7 +106,7 @@ def _two_stores(rng: random.Random, scene: Scene) -> Episode:
 
 
 def _one_of_the_pair(rng: random.Random, scene: Scene) -> Episode:
-    """Of two edges on one store: the other takes over."""
+    """Kill one of two edges on one store; the other takes over."""
     return (_kill(rng, scene.pair),)
 
 

@@ -1,8 +1,7 @@
-"""What the clients of a fault run asked, and what became of each request as they saw it.
+"""Requests of the clients of a fault run, with their outcomes as the clients saw them.
 
-A request has one of three outcomes: it was answered well (`ok`), answered badly, or not answered at all: then the
-client cannot know. Times are those of one monotonic clock, in seconds; what the store did for a request happened
-between `sent` and `answered`.
+A request has one of three outcomes: it succeeded (`ok`), it failed, or it has no answer and its outcome is unknown.
+Times are seconds of one monotonic clock; the store processed a request between `sent` and `answered`.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from protos.tmq import Operation
 
 
 class Ended(enum.Enum):
-    """How a connection ended, and who ended it."""
+    """The end of a connection, and the side that caused it."""
 
-    OPEN = "open"  # it did not, yet
+    OPEN = "open"  # not ended yet
     FIN = "fin"  # by the client, in order: everything was answered, then FIN, then the server's FIN
     HALF = "half"  # the same, but the server's FIN never came
     LEFT = "left"  # by the client: closed without waiting for anything
     RESET = "reset"  # by the client: RST
-    BROKEN = "broken"  # by the server's end, or by its process's
+    BROKEN = "broken"  # by the server, or by the end of its process
 
 
 @dataclass(slots=True, eq=False)
@@ -30,9 +29,9 @@ class Request:
     operation: Operation
     queue: str = ""
     body: bytes = b""  # sent by ENQ, received by DNQ
-    sent: float = 0.0  # 0: never
+    sent: float = 0.0  # 0: not sent
     answered: float | None = None
-    ok: bool = False  # done; for DNQ: a message came; for SELECT: a number
+    ok: bool = False  # succeeded; DNQ: returned a message; SELECT: returned a number
 
     @property
     def outcome(self) -> str:
@@ -43,7 +42,7 @@ class Request:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Connection:
-    """One connection's requests, in the order in which they were sent."""
+    """Requests of one connection, in the order of sending."""
 
     number: int
     actor: str
@@ -58,7 +57,7 @@ class Connection:
 
 
 class History:
-    """Every connection of a run."""
+    """All connections of a run."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
@@ -72,18 +71,18 @@ class History:
 
 @dataclass(slots=True)
 class Fault:
-    """Something that was done to a process."""
+    """One fault of a process."""
 
     target: str  # "store", "edge 0", "edge 1"
     kind: str
     began: float
-    ended: float | None = None  # when the process was there again; None: not yet
-    resumed: float | None = None  # when all edges served again
+    ended: float | None = None  # when the process ran again; None: not yet
+    resumed: float | None = None  # when all edges served again; None: not yet
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What an edge wrote in its log that it should not have, or that explains what its clients saw."""
+    """A log event of an edge that is an error, or that explains what its clients saw."""
 
     edge: int
     at: float  # monotonic

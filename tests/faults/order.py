@@ -1,16 +1,16 @@
-"""Which claims about order hold when messages are returned, and whether they held.
+"""Check the ordering guarantees that hold when messages are returned.
 
-Messages that one connection put into one queue stand in it in the order in which they were asked for; those of a
-transaction stand where its TE was asked for. A returned message keeps its place: it comes before those behind it,
-but after whatever was given out meanwhile. So there are three claims:
+Messages that one connection put into one queue are queued in the order of its requests; those of a transaction
+are queued at its TE. A returned message keeps its place: it precedes messages behind it, but follows those that were
+delivered in the meantime. This leaves three checks:
 
-    first     Messages are given out for the first time in their order. What a client sees may differ by what it did
-              not see: a DNQ whose answer was lost may have been a message's first delivery. So each message that is
-              first seen late, after one behind it, needs a lost DNQ of its own, asked before that one was answered.
-    drain     With nothing on lease and one client at the queue, the order is strict, whatever was returned before.
-    abort     With one consumer at the queue, a TA that was answered has put its messages back: what comes next on
-              this connection does not stand behind the first of them. (Not claimed while a take of an earlier
-              connection may still be under way in the store.)
+    first     First deliveries are in order. Clients may see another order, because a DNQ with a lost answer may have
+              been a message's first delivery. So each message that is first seen late, after one behind it, requires
+              its own lost DNQ, sent before the later message was answered.
+    drain     With no leases and a single client, the order is strict, also for returned messages.
+    abort     With a single consumer, an answered TA has returned its messages: the next message on this connection
+              is not behind the first of them. (Not checked while a take of an earlier connection may still be
+              in flight in the store.)
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tests.faults.history import Connection, Request
 from tests.faults.plan import REQUEST_TIMEOUT_S
 from tests.faults.reading import Delivery, Message, Reading, Transaction
 
-UNDER_WAY_S = 2 * REQUEST_TIMEOUT_S  # a DNQ may still be carried out so long after it was asked
+UNDER_WAY_S = 2 * REQUEST_TIMEOUT_S  # how long after sending the store may still process a DNQ
 
 
 def by_producer(messages: Iterator[Message]) -> list[list[Message]]:
-    """Of each connection, what it put, in order."""
+    """Group messages by the connection that put them, each group in queue order."""
     runs: dict[int, list[Message]] = defaultdict(list)
     for message in messages:
         runs[message.connection.number].append(message)
@@ -51,7 +51,7 @@ def check_first(reading: Reading, queue: str) -> Iterator[Violation]:
 
 
 def _late(runs: list[list[Message]]) -> Iterator[tuple[float, Message]]:
-    """Messages that were first asked for after one behind them had been answered, and when that was."""
+    """Yield messages first requested after the answer with a message behind them, with the time of that answer."""
     for run in runs:
         earliest = float("inf")
         for message in reversed(run):
@@ -79,7 +79,7 @@ def _overtaker(reading: Reading, late: Message, answered: float) -> Message:
 
 
 def check_drain(reading: Reading, drain: Connection) -> Iterator[Violation]:
-    """`drain` is the only connection that was left, and it takes all."""
+    """Check the order of the drain, the only remaining connection, which takes all messages."""
     last: dict[tuple[str, int], Message] = {}
     for request in drain.requests:
         message = reading.messages.get(request.body) if _is_delivery(request) else None
@@ -101,7 +101,7 @@ def _is_delivery(request: Request) -> bool:
 
 
 def aborted(reading: Reading, queue: str) -> Iterator[tuple[Message, Message, float]]:
-    """(first of what an answered TA put back, what came next on the connection, when that was asked for)."""
+    """Yield (first message returned by an answered TA, next message on the connection, when that was requested)."""
     for transaction in reading.transactions:
         if transaction.ended < 0 or not transaction.taken or transaction.taken[0].queue != queue:
             continue

@@ -1,4 +1,4 @@
-"""The faults of a run, made up from its seed: episodes, after each of which everything runs again."""
+"""Faults of a run, planned from its seed as episodes; all processes run again after each."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dataclasses import dataclass
 EDGES = 2
 STORE = "store"
 TARGETS = (STORE, *(f"edge {index}" for index in range(EDGES)))
-SESSION_TIMEOUT_S = 3.0  # an edge that stands still for longer is swept by the other
-REPLY_TIMEOUT_S = 1.5  # a store that stands still for longer is asked again on a new connection
-REQUEST_TIMEOUT_S = 6.0  # a store that stands still for longer leaves clients without an answer
+SESSION_TIMEOUT_S = 3.0  # the other edge sweeps an edge that stands still for longer
+REPLY_TIMEOUT_S = 1.5  # edges retry on a new connection when the store stands still for longer
+REQUEST_TIMEOUT_S = 6.0  # clients get no answer when the store stands still for longer
 
 
 class Kind(enum.Enum):
-    """What may happen to a process."""
+    """Kinds of faults of a process."""
 
-    KILL = "kill"  # SIGKILL, and started again
-    STOP = "stop"  # SIGSTOP, SIGCONT
-    FREEZE = "freeze"  # SIGSTOP, and SIGKILL before it could go on
-    TERM = "term"  # SIGTERM, as an operator would, and started again
-    REWRITE = "rewrite"  # the store's AOF is written anew, so that what follows hits it meanwhile
+    KILL = "kill"  # SIGKILL, then restart
+    STOP = "stop"  # SIGSTOP, then SIGCONT
+    FREEZE = "freeze"  # SIGSTOP, then SIGKILL while stopped
+    TERM = "term"  # SIGTERM, as by an operator, then restart
+    REWRITE = "rewrite"  # starts a rewrite of the store's AOF, so that the next step falls into it
 
 
 KILLING = frozenset((Kind.KILL, Kind.FREEZE))
@@ -32,27 +32,27 @@ KILLING = frozenset((Kind.KILL, Kind.FREEZE))
 class Step:
     target: str
     kind: Kind
-    after_s: float  # since the episode began, or since the target's step before
+    after_s: float  # from the start of the episode, or from the target's previous step
     lasts_s: float  # until it runs again
 
 
-Episode = tuple[Step, ...]  # those of one target one after the other, different targets side by side
+Episode = tuple[Step, ...]  # steps of one target run in sequence, different targets in parallel
 
 
 def episodes(seed: int) -> Iterator[Episode]:
-    """For ever."""
+    """Yield random episodes without end."""
     rng = random.Random(seed)
     while True:
         yield rng.choice(SHAPES)(rng)
 
 
 def _downtime(rng: random.Random) -> float:
-    """Often none at all: the others may not even notice."""
+    """Return a downtime, often so short that peers do not notice."""
     return rng.choice((0.0, 0.05, rng.uniform(0.1, 1.0), rng.uniform(0.5, 2.5)))
 
 
 def _standstill(rng: random.Random, notable_s: float) -> float:
-    """Short, or long enough for a time-out to have noticed it."""
+    """Return a short time, or one long enough for a time-out to expire."""
     return rng.choice((rng.uniform(0.05, 0.8), rng.uniform(notable_s + 0.5, notable_s + 2.5)))
 
 

@@ -1,4 +1,4 @@
-"""An edge as a process of its own, `python -m services.<name>`, that may be killed, stopped and started again."""
+"""An edge in its own process, `python -m services.<name>`, that tests kill, stop and restart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOCAL = "127.0.0.1"
 
 
 class EdgeProcess:
-    """Its ports are the same after each start, and each start writes a log of its own."""
+    """An edge process. Its ports stay the same across restarts; each start writes its own log."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class EdgeProcess:
         settings: dict[str, Any],
         host: str = LOCAL,
     ) -> None:
-        """edge: which one; settings: as they stand under `edges.<edge>`; host: where its pages are."""
+        """Write the configuration of `edge`, with `settings` under `edges.<edge>`; `host` serves its health pages."""
         self.name = name
         self.host = host
         self.health_port = free_port()
@@ -55,7 +55,7 @@ class EdgeProcess:
         self._config.write_text(yaml.safe_dump(told))
 
     def spawn(self) -> None:
-        """Starts the process without waiting for it."""
+        """Start the process without waiting for it."""
         self.starts += 1
         with self._log(self.starts).open("wb") as log:
             self.process = subprocess.Popen(
@@ -87,7 +87,7 @@ class EdgeProcess:
         os.kill(self.running.pid, signal.SIGCONT)
 
     def terminate(self) -> None:
-        """SIGTERM; the end is not waited for."""
+        """Send SIGTERM without waiting for the end."""
         self.running.terminate()
 
     @property
@@ -98,18 +98,18 @@ class EdgeProcess:
         if self.process is not None and not self.has_ended:
             self.kill9()
 
-    # what it says of itself; to be asked beside the loop
+    # health pages and logs; call these outside the event loop, as they block
 
     def is_ready(self) -> bool:
         return self.page("/readyz") is not None
 
     def sample(self, name: str) -> float:
-        """The sum of a metric's samples; 0 while nobody answers."""
+        """Return the sum of a metric's samples, or 0 if the edge does not answer."""
         lines = (self.page("/metrics") or "").splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + "{"))
 
     def page(self, path: str) -> str | None:
-        """None: nobody answers, or not yes."""
+        """Return a health page, or None if the edge does not answer or answers with an error."""
         try:
             with urllib.request.urlopen(f"http://{self.host}:{self.health_port}{path}", timeout=1.0) as page:
                 return str(page.read().decode())
@@ -117,15 +117,16 @@ class EdgeProcess:
             return None
 
     def log(self) -> list[dict[str, Any]]:
-        """Every event of every start; a line that is not JSON (a crash of the interpreter) is an error."""
+        """Return the log events of all starts; a line that is not JSON (an interpreter crash) is an error."""
         events: list[dict[str, Any]] = []
         for start in range(1, self.starts + 1):
             lines = self._log(start).read_text("utf-8", "replace").split("\n")
-            events += [_event(line) for line in lines[:-1]]  # the last one is empty, or was cut by SIGKILL
+            # the last line is empty, or was cut off by SIGKILL
+            events += [_event(line) for line in lines[:-1]]
         return events
 
     def complaints(self, but: Collection[str] = ()) -> list[str]:
-        """What it must never have to log. but: actions that are looked at elsewhere."""
+        """Return logged errors, which no run may cause, except the actions in `but`, which are checked elsewhere."""
         bad = [event for event in self.log() if event["level"] in ("ERROR", "CRITICAL")]
         bad = [event for event in bad if event.get("action") not in but]
         return [f"{self.name}: {str(event)[:2000]}" for event in bad]

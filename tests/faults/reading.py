@@ -1,7 +1,7 @@
-"""What a history means: transactions, messages, and each time a message was given out.
+"""Interpret a history: transactions, messages and deliveries.
 
-A transaction of unknown outcome is judged by what became of it: if one message that it put was ever seen, all of it
-must have happened; if none was, nothing of it may have (tmq.md 5.3).
+The outcome of an unanswered transaction is inferred from its messages: if one of its puts was ever seen, the whole
+transaction must have taken effect; if none was, no part of it may have (tmq.md 5.3).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.faults.plan import REPLY_TIMEOUT_S, Kind
 
 
 class Fate(enum.Enum):
-    """What the client was told of something that it asked for."""
+    """The outcome of a request, as answered to the client."""
 
     DONE = "done"
     NOT_DONE = "not done"
@@ -24,20 +24,20 @@ class Fate(enum.Enum):
 
 
 class End(enum.Enum):
-    """How a delivery ended."""
+    """The end of a delivery."""
 
     SETTLED = "settled"  # the message must never be seen again
-    RETURNED = "returned"  # the message must come again
-    UNKNOWN = "unknown"  # either
+    RETURNED = "returned"  # the message must be redelivered
+    UNKNOWN = "unknown"  # both are allowed
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Transaction:
     connection: Connection
     began: int  # index of TS in the connection
-    ended: int = -1  # index of TE or TA; -1: it never was
+    ended: int = -1  # index of TE or TA; -1: neither was sent
     fate: Fate = Fate.NOT_DONE
-    judged: bool = False  # its fate was not told, but found out
+    judged: bool = False  # its fate was inferred, not answered
     puts: list[Message] = field(default_factory=list)
     taken: list[Delivery] = field(default_factory=list)
 
@@ -55,7 +55,7 @@ class Message:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands among what its connection put into this queue: with its TE, or where it was asked for."""
+        """The message's place among its connection's puts into this queue: at its TE, or at its own request."""
         own = self.transaction
         return (own.ended if own is not None else self.asked, self.asked)
 
@@ -80,7 +80,7 @@ class Delivery:
     transaction: Transaction | None = None
 
     def is_after(self, other: Delivery) -> bool:
-        """For sure: where two overlap, nobody can say."""
+        """Return whether this delivery is certainly the later one; overlapping deliveries have no known order."""
         return self.sent > other.answered
 
 
@@ -89,11 +89,10 @@ class Reading:
     messages: dict[bytes, Message] = field(default_factory=dict)
     transactions: list[Transaction] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
-    invented: list[Delivery] = field(default_factory=list)  # of bodies that nobody put into this queue
+    invented: list[Delivery] = field(default_factory=list)  # bodies that no client put into this queue
     invented_dead: list[tuple[str, bytes]] = field(default_factory=list)
-    unseen_takes: dict[str, list[Request]] = field(
-        default_factory=dict
-    )  # by queue: may have leased a message
+    # by queue: DNQs that may have leased a message unseen
+    unseen_takes: dict[str, list[Request]] = field(default_factory=dict)
 
     def of_queue(self, queue: str) -> Iterator[Message]:
         return (message for message in self.messages.values() if message.queue == queue)
@@ -105,7 +104,7 @@ def read(
     faults: list[Fault] | None = None,
     troubles: list[Trouble] | None = None,
 ) -> Reading:
-    """`dead`: bodies of dead letters by queue."""
+    """Interpret a history; `dead` has the bodies of dead letters by queue."""
     reading = Reading()
     stops = [fault for fault in faults or [] if fault.kind == Kind.TERM.value]
     for connection in history.connections:
@@ -116,15 +115,15 @@ def read(
         if delivery.transaction is None:
             delivery.end = _end_of_plain(delivery, quiet)
     for transaction in sorted(reading.transactions, key=lambda found: found.fate is Fate.UNKNOWN):
-        _judge(reading, transaction)  # what was told first: it bears on the rest
+        _judge(reading, transaction)  # answered ones first: the others are inferred from them
     return reading
 
 
 class _ConnectionReader:
-    """Follows one connection's requests, in and out of transactions (tmq.md 5.1)."""
+    """Reader of one connection's requests, inside and outside transactions (tmq.md 5.1)."""
 
     def __init__(self, reading: Reading, connection: Connection, stops: list[Fault]) -> None:
-        """stops: of edges that were told to stop."""
+        """Keep the faults in `stops`, SIGTERMs of edges, that concern this connection's edge."""
         self._reading = reading
         self._connection = connection
         self._stops = [fault for fault in stops if fault.target == f"edge {connection.edge}"]
@@ -163,7 +162,7 @@ class _ConnectionReader:
         self._reading.deliveries.append(found)
 
     def _was_given_up(self, request: Request) -> bool:
-        """ "none", because the edge is stopping: what its transactions are just being given goes back (tmq.md 5.4)."""
+        """Return whether a stopping edge answered "none" and returned a message just leased for it (tmq.md 5.4)."""
         answered = request.answered
         return any(
             not request.ok
@@ -181,7 +180,10 @@ class _ConnectionReader:
 
 
 def _may_be_unseen(request: Request) -> bool:
-    """No answer came; or "none" came so late that it may be that of a repeated call, whose lease had run out."""
+    """Return whether a DNQ may have leased a message unseen.
+
+    Either it has no answer, or its "none" came so late that it may answer a retry, made after the first lease expired.
+    """
     if request.answered is None:
         return request.sent > 0
     return not request.ok and request.answered - request.sent > REPLY_TIMEOUT_S
@@ -210,7 +212,7 @@ def _attach(reading: Reading, dead: dict[str, list[bytes]]) -> None:
 
 
 def _judge(reading: Reading, transaction: Transaction) -> None:
-    """Finds out what became of it, and tells its messages and deliveries."""
+    """Infer the fate of a transaction if necessary, and apply it to its messages and deliveries."""
     if transaction.fate is Fate.UNKNOWN:
         transaction.judged = True
         transaction.fate = Fate.DONE if _seems_done(reading, transaction) else Fate.NOT_DONE
@@ -228,7 +230,10 @@ def _seems_done(reading: Reading, transaction: Transaction) -> bool:
 
 
 def _came_again(reading: Reading, delivery: Delivery) -> bool:
-    """Also if it overlaps with one that was settled: a drained edge gives back while its last answer is being read."""
+    """Return whether the message was delivered again, or may have been by a settled delivery that overlaps.
+
+    A draining edge returns a message while the client is still reading the answer that delivered it.
+    """
     message = reading.messages.get(delivery.body)
     if message is None:
         return False
@@ -241,14 +246,14 @@ def _came_again(reading: Reading, delivery: Delivery) -> bool:
 
 # Outside transactions (tmq.md 6.1)
 
-# Answered well by the store itself, so everything that the connection asked for before has been done.
+# The store itself answers these, so success proves that all earlier requests of the connection are done.
 PROOFS = frozenset((Operation.ENQ, Operation.DNQ, Operation.SELECT, Operation.TE))
 
 
 class Quiet:
-    """Which edges were left alone, and since when.
+    """Times since which edges have been free of faults.
 
-    A killed process's connections end like any others: a FIN that comes from the kernel settles nothing.
+    Connections of a killed process end like any others, but a FIN sent by its kernel settles nothing.
     """
 
     def __init__(self, faults: list[Fault], troubles: list[Trouble]) -> None:
@@ -268,7 +273,10 @@ class Quiet:
 
 
 def _end_of_plain(delivery: Delivery, quiet: Quiet) -> End:
-    """The next request settles it; so does a FIN, if the edge lives on."""
+    """Return how a delivery outside a transaction ended.
+
+    A later request settles it; so does a FIN, if the edge kept running.
+    """
     connection = delivery.connection
     later = [request for request in connection.requests[delivery.asked + 1 :] if request.sent]
     if any(request.ok and request.operation in PROOFS for request in _to_the_store(later)):
@@ -281,7 +289,10 @@ def _end_of_plain(delivery: Delivery, quiet: Quiet) -> End:
 
 
 def _to_the_store(requests: list[Request]) -> Iterator[Request]:
-    """Without what the edge answers by itself: ENQs inside a transaction, and the end of one that held nothing."""
+    """Yield the requests that reach the store.
+
+    The edge itself answers ENQs inside a transaction, and the end of a transaction without any.
+    """
     inside = holds = False
     for request in requests:
         match request.operation:

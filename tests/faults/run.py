@@ -1,4 +1,4 @@
-"""One run: a store, two edges, actors, faults for a while, then peace, a drain, and the verdict."""
+"""One fault run: a store, two edges and actors under faults; then a quiet period, a drain and the verdict."""
 
 from __future__ import annotations
 
@@ -27,22 +27,21 @@ from tests.servers import Server
 
 SECONDS = 60.0
 KILLS = 20
-RESUME_S = 20.0  # everything runs again: so long may it take until each edge serves
-TERM_S = 20.0  # an edge's drain, with a store that is there
-LEASES_S = 40.0  # until nothing is on lease any more: dead edges swept, returns done
-CALM_S = 1.5  # at most, between two episodes
-CALL_DEADLINES_S = (
-    3.0,
-    8.0,
-)  # the store may still do what was asked after the client was left without an answer
-DRAIN_RUN = 200  # DNQs at once
-COMMON: dict[str, Any] = {"visibility_timeout": "1s"}  # else dead edges' leases wait for 30 s
+RESUME_S = 20.0  # longest time until each edge serves, once everything runs again
+TERM_S = 20.0  # longest drain of an edge while the store is available
+LEASES_S = 40.0  # longest time until no lease is left: dead edges swept, messages returned
+CALM_S = 1.5  # longest pause between two episodes
+# the longer one lets the store process a request after the client's time-out
+CALL_DEADLINES_S = (3.0, 8.0)
+DRAIN_RUN = 200  # DNQs pipelined at once
+# the default of 30 s would delay the return of dead edges' leases
+COMMON: dict[str, Any] = {"visibility_timeout": "1s"}
 SPECS: dict[str, dict[str, Any]] = {SMALL: {"max_length": 60}, POISON: {"max_deliveries": 3}}
 
 
 @dataclass(slots=True, repr=False)
 class Outcome:
-    """All that a run leaves to be judged."""
+    """Everything that the verdict on a run needs."""
 
     seed: int
     program: str
@@ -51,13 +50,13 @@ class Outcome:
     kills: int = 0
     seconds: float = 0.0
     troubles: list[Trouble] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)  # what could not even be brought to an end
+    failures: list[str] = field(default_factory=list)  # steps that could not be completed
     dead: dict[str, list[DeadLetter]] = field(default_factory=dict)
     counts: dict[str, QueueCounts] = field(default_factory=dict)
-    wrong_counts: dict[str, dict[str, int]] = field(default_factory=dict)  # by a recount of the streams
-    redriven: dict[str, list[bytes]] = field(
-        default_factory=dict
-    )  # dead ones that came again when brought back
+    # differences from a recount of the streams
+    wrong_counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    # dead letters that were delivered after the redrive
+    redriven: dict[str, list[bytes]] = field(default_factory=dict)
     drain: Connection | None = None
 
 
@@ -77,7 +76,7 @@ class Run:
         self.outcome = Outcome(seed, program, self._world.history)
 
     async def go(self) -> Outcome:
-        """Never raises for what the servers did: that is in the outcome."""
+        """Carry out the run. Misbehaviour of servers is recorded in the outcome, not raised."""
         out = self.outcome
         try:
             await self._set_up()
@@ -174,7 +173,7 @@ class Run:
                 await asyncio.sleep(step.lasts_s)
                 process.spawn()
             case Kind.REWRITE:
-                with contextlib.suppress(ResponseError):  # it does so already
+                with contextlib.suppress(ResponseError):  # a rewrite is already running
                     self._server.call("BGREWRITEAOF")
 
     async def _terminate(self, process: Server | EdgeServer) -> None:
@@ -189,7 +188,7 @@ class Run:
         await eventually(ended, TERM_S, f"edge {process.index} ends after SIGTERM")
 
     async def _resumed(self) -> None:
-        """Returns once every edge stores and gives out again. Raises Stuck."""
+        """Wait until every edge accepts and delivers messages again. Raise Stuck if one does not."""
 
         async def serves(edge: EdgeServer) -> None:
             await eventually(lambda: self._probe(edge), RESUME_S, f"edge {edge.index} serves again")
@@ -209,7 +208,7 @@ class Run:
             return False
         return put.ok and take.ok
 
-    # the end
+    # drain and redrive
 
     async def _bring_in(self) -> None:
         out = self.outcome
@@ -233,7 +232,7 @@ class Run:
         return bool((await self._store.listing.stats(queue))["in_flight"] == 0)
 
     async def _recount(self, queue: Queue) -> dict[str, int]:
-        """By how much the counters differ from the streams themselves."""
+        """Return by how much the counters differ from the streams."""
         domain = self._store.get_domain(queue.domain)
         for _ in count():
             if (wrong := await domain.tidy(queue)) is not None:
@@ -241,7 +240,7 @@ class Run:
         raise AssertionError("unreachable")
 
     async def _drain(self, world: World, queues: tuple[str, ...]) -> Connection:
-        """One client takes all there is, in transactions. Raises Gone, Stuck."""
+        """Take all messages with one client, in transactions. Raise Gone or Stuck on failure."""
         edge = self._edges[0]
         record = world.history.connection("drain", edge.index)
         client = await Client.connect(record, edge.ports[Dialect.DOCUMENT], Dialect.DOCUMENT)
@@ -266,7 +265,7 @@ class Run:
         return DeadLetters(self._store.get_domain(queue.domain), queue)
 
     async def _bring_back(self) -> None:
-        """Dead letters are brought back and come once more, each of them once."""
+        """Redrive all dead letters, drain the queues and record the delivered bodies."""
         brought = World(self.outcome.seed, {}, History())
         for queue in self._queues.values():
             letters = self._letters(queue)
@@ -278,7 +277,7 @@ class Run:
                 self.outcome.redriven.setdefault(request.queue, []).append(request.body)
 
     def _read_logs(self) -> list[Trouble]:
-        """What an edge must never have to log; and lost sessions, which explain what clients see."""
+        """Return logged errors of edges, which no run may cause, and lost sessions, which explain what clients saw."""
         to_monotonic = time.monotonic() - time.time()
         return [
             Trouble(edge.index, event["at"] + to_monotonic, event.get("action", ""), str(event))

@@ -1,4 +1,4 @@
-"""Made-up histories, each told by a test."""
+"""Scripted histories for tests of the checkers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Q, R = "orders", "bills"
 
 
 class Script:
-    """A history as it is told; every request takes one second, one after the other over all connections."""
+    """A scripted history. Requests run one after the other over all connections and take one second each."""
 
     def __init__(self) -> None:
         self.history = History()
@@ -26,7 +26,7 @@ class Script:
     def ask(
         self, to: Connection, operation: Operation, ok: bool | None = True, queue: str = Q, body: bytes = b""
     ) -> Request:
-        """ok=None: no answer ever came."""
+        """Add a request; `ok=None` leaves it unanswered."""
         request = Request(operation, queue, body, self._now, None if ok is None else self._now + 1, bool(ok))
         self._now += 2
         to.requests.append(request)
@@ -43,7 +43,7 @@ class Script:
         self._now += 1
 
     def drain(self, *bodies: bytes, queue: str = Q) -> Connection:
-        """A connection that takes these and settles them."""
+        """Add a connection that takes these messages and settles them."""
         to = self.connection()
         self.ask(to, Operation.TS)
         for body in bodies:

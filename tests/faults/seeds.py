@@ -1,4 +1,4 @@
-"""The seed of a run: FAULT_SEED repeats one."""
+"""The seed of a run: FAULT_SEED, to repeat a run, or a random one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as it is told: in a line if all was well, else its seed, its faults, and what was wrong."""
+"""Report of a run: one summary line, and for violations its seed, faults and violations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.faults.disturbance import Fault
 
-SHOWN = 20  # violations told
+SHOWN = 20  # violations reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,10 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A run that is over."""
+    """The verdict on a finished run."""
 
     summary: str
-    report: str  # '' if all was well
+    report: str  # empty without violations
 
 
 def judged(

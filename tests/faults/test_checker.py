@@ -1,4 +1,4 @@
-"""The checker finds what it is there to find: made-up histories, each with one fault."""
+"""The checker finds the one violation in each of these scripted histories."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_answer_that_the_store_did_not_give_settles_nothing_for_sure(
     script.take(to, b"1")
     if operation is not Operation.TS:
         script.ask(to, operation, ok=False, body=b"2")
-    else:  # the ENQ inside is answered by the edge alone
+    else:  # the edge alone answers the ENQ inside
         script.ask(to, Operation.TS)
         script.put(to, b"2")
     script.end(to, Ended.BROKEN)
@@ -163,9 +163,8 @@ def test_the_fin_of_a_killed_edge_settles_nothing(script: Script) -> None:
     to = script.connection()
     taken = script.take(to, b"1")
     script.end(to, Ended.FIN)
-    script.faults = [
-        Fault("edge 0", "kill", taken.sent + 0.5, taken.sent + 1.5)
-    ]  # started again before the FIN came
+    # restarted before the FIN arrived
+    script.faults = [Fault("edge 0", "kill", taken.sent + 0.5, taken.sent + 1.5)]
     script.drain(b"1")
     assert script.broken() == []
 
@@ -187,7 +186,7 @@ def test_deliveries_that_overlap_may_have_been_in_either_order(script: Script) -
     script.end(returned, Ended.RESET)
     script.drain(b"1")
     assert script.broken() == []
-    first.answered = 99.0  # it was sent before, answered after: it may have been the later one, or not
+    first.answered = 99.0  # sent before the other, answered after it: either may be the later one
     assert script.broken() == []
     first.sent = 98.0
     assert script.broken() == ["lost", "repeated"]
@@ -197,7 +196,7 @@ def test_deliveries_that_overlap_may_have_been_in_either_order(script: Script) -
 
 
 def transaction(script: Script, end: Operation | None, ok: bool | None, *bodies: bytes) -> Connection:
-    """Takes "0" from one queue and puts these into both."""
+    """Take "0" from one queue and put these bodies into both, in one transaction."""
     to = script.connection()
     script.ask(to, Operation.TS)
     script.take(to, b"0")
@@ -227,7 +226,7 @@ def test_5_3_what_was_committed_happened(script: Script) -> None:
 def test_5_4_what_was_not_committed_did_not_happen(script: Script, end: Operation, ok: bool | None) -> None:
     stored(script, b"0")
     transaction(script, end, ok, b"1")
-    assert script.broken() == ["lost"]  # "0" never came again
+    assert script.broken() == ["lost"]  # "0" was not redelivered
     script.drain(b"0")
     assert script.broken() == []
     script.drain(b"1")
@@ -237,7 +236,7 @@ def test_5_4_what_was_not_committed_did_not_happen(script: Script, end: Operatio
 def test_an_unknown_commit_is_all_or_nothing(script: Script) -> None:
     stored(script, b"0")
     transaction(script, Operation.TE, None, b"1", b"2")
-    assert script.broken() == ["lost"]  # if nothing was put, then "0" went back
+    assert script.broken() == ["lost"]  # if no put took effect, "0" was returned
     script.drain(b"1")
     assert sorted(script.broken()) == ["lost", "partial"]
     script.drain(b"2", queue=R)
@@ -268,7 +267,10 @@ def test_an_unknown_commit_of_takes_is_all_or_nothing(script: Script) -> None:
 
 
 def test_an_unknown_commit_whose_take_overlaps_with_one_that_was_settled_did_nothing(script: Script) -> None:
-    """An edge that is drained gives back at once, maybe before the client has read the take's answer."""
+    """Check that a settled, overlapping delivery shows that an unanswered commit failed.
+
+    A draining edge returns a message at once, maybe before the client has read the answer that delivered it.
+    """
     stored(script, b"0")
     to = script.connection()
     script.ask(to, Operation.TS)
@@ -276,7 +278,7 @@ def test_an_unknown_commit_whose_take_overlaps_with_one_that_was_settled_did_not
     script.ask(to, Operation.TE, ok=None)
     second = script.take(script.drain(), b"0")
     to.requests[-1].sent, first.answered = second.sent + 3, second.sent + 0.5
-    script.put(script.history.connections[-1], b"1")  # settles the second
+    script.put(script.history.connections[-1], b"1")  # settles the second delivery
     script.drain(b"1")
     assert script.broken() == []
 

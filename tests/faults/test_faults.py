@@ -1,7 +1,7 @@
-"""Nothing that was acknowledged is lost or doubled, whatever is killed when (tmq.md 5, 6, 7.2).
+"""Acknowledged messages are neither lost nor duplicated by kills of any process at any time (tmq.md 5, 6, 7.2).
 
-A short run here; `make faults SEEDS=10` makes many long ones. FAULT_SEED repeats one: the same faults are planned for
-the same moments and every actor makes the same choices, but what meets which fault is up to the machine.
+This is one short run; `make faults SEEDS=10` does many long ones. FAULT_SEED repeats a run: the planned faults, their
+times and every actor's choices are the same, but which request coincides with which fault depends on the machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.faults.run import Run
 from tests.faults.seeds import first_seed
 from tests.faults.verdict import judge, report, summary
 
-SECONDS, KILLS = 20.0, 8  # of faults; the start, and the drain, come on top
+SECONDS, KILLS = 20.0, 8  # time under faults, without start and drain
 LONGEST_S = 600
 
 
@@ -24,7 +24,7 @@ async def test_acknowledged_messages_survive_every_kill(tmp_path: Path) -> None:
     print(f"FAULT_SEED={seed}")
     outcome = await Run(seed, tmp_path, SECONDS, KILLS).go()
     reading, violations = judge(outcome)
-    if violations:  # not an assert: pytest would print the whole history, gigabytes of it
+    if violations:  # no assert: pytest would print the whole history, which takes gigabytes
         pytest.fail(report(outcome, reading, violations), pytrace=False)
     print(summary(outcome, reading))
     assert outcome.kills >= KILLS

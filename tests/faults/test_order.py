@@ -1,4 +1,4 @@
-"""The checker of order finds what it is there to find (see order.py)."""
+"""The order checker finds each violation of the guarantees in order.py."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_late_none_may_be_an_unseen_take(script: Script, waited_s: float, rule
 def test_a_none_in_a_transaction_that_its_edge_gave_up_may_be_an_unseen_take(
     script: Script, kind: str, edge: int, rules: list[str]
 ) -> None:
-    """5.4: an edge that stops gives back what its transactions are just being given."""
+    """Check that a "none" of a stopping edge inside a transaction may hide a lease that it returned (5.4)."""
     stored(script, b"1", b"2")
     to = script.connection()
     script.ask(to, Operation.TS)

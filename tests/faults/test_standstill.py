@@ -1,4 +1,4 @@
-"""An edge that stands still for longer than its session may be silent: the others go on with what it held."""
+"""Other edges take over the messages of an edge that is stopped for longer than its session time-out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 async def edges(server: Server, tmp_path: Path) -> AsyncIterator[list[EdgeServer]]:
-    """Two of them on one store with one queue."""
+    """Start two edges on one store with one queue."""
     store = Store(server.url, "test")
     await store.initialise()
     await store.catalogue.declare(QUEUE, QueueSpec(visibility_timeout="1s"), "test")
@@ -43,7 +43,7 @@ async def edges(server: Server, tmp_path: Path) -> AsyncIterator[list[EdgeServer
 
 @pytest.fixture
 async def clients(edges: list[EdgeServer]) -> AsyncIterator[list[Client]]:
-    """One at each, with the queue open."""
+    """Connect one client to each edge and open the queue."""
     clients = [await connect(edge) for edge in edges]
     yield clients
     for client in clients:
@@ -51,7 +51,7 @@ async def clients(edges: list[EdgeServer]) -> AsyncIterator[list[Client]]:
 
 
 async def connect(edge: EdgeServer) -> Client:
-    """Once the edge serves."""
+    """Connect a client, once the edge serves."""
     async with asyncio.timeout(PATIENCE_S):
         while (client := await try_to_connect(edge)) is None:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_S)
@@ -77,7 +77,7 @@ async def ask(client: Client, operation: Operation, body: bytes = b"") -> Reques
 
 
 async def take(client: Client) -> bytes:
-    """The next message, once there is one."""
+    """Take the next message, once there is one."""
     async with asyncio.timeout(PATIENCE_S):
         while not (request := await ask(client, Operation.DNQ)).ok:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_S)
@@ -91,7 +91,7 @@ async def test_6_1_a_lost_lease_resets_the_connection(edges: list[EdgeServer], c
     edges[0].stop()
     assert await take(second) == b"one"  # swept
     edges[0].cont()
-    with pytest.raises(Gone):  # not answered as if "one" had been settled by it
+    with pytest.raises(Gone):  # an answer would mean that this request settled "one"
         await ask(first, Operation.DNQ)
     assert not (await ask(second, Operation.DNQ)).ok
 
@@ -106,4 +106,4 @@ async def test_5_3_a_lost_lease_dooms_the_transaction(edges: list[EdgeServer], c
     assert await take(second) == b"one"
     edges[0].cont()
     assert not (await ask(first, Operation.TE)).ok
-    assert not (await ask(second, Operation.DNQ)).ok  # neither "one" again nor "two"
+    assert not (await ask(second, Operation.DNQ)).ok  # neither "one" nor "two" is delivered

@@ -1,4 +1,4 @@
-"""Whether a run was well, and if not: seed, faults, and all that is known about the messages concerned."""
+"""Verdict on a run; for violations, report the seed, the faults and the histories of the messages concerned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.faults.history import Connection, Fault, Request
 from tests.faults.reading import Delivery, Message, Reading, read
 from tests.faults.run import SPECS, Outcome
 
-SHOWN = 10  # violations told in full
+SHOWN = 10  # violations reported in full
 AROUND = 3  # requests of a connection shown before and after the one in question
 MAX_DELIVERIES = {POISON: SPECS[POISON]["max_deliveries"]}
 DEFAULT_MAX_DELIVERIES = 20
@@ -24,7 +24,7 @@ def judge(outcome: Outcome) -> tuple[Reading, list[Violation]]:
     reading = read(outcome.history, dead, outcome.faults, outcome.troubles)
     found = [Violation("stuck", text) for text in outcome.failures]
     found += _logged(outcome)
-    if outcome.drain is None:  # nobody saw what was left: that anything is missing proves nothing
+    if outcome.drain is None:  # without a drain, missing messages may still be queued
         return reading, found
     found += check(reading)
     found += check_counts(reading, outcome.counts)
@@ -62,7 +62,7 @@ def _is_explained(letter: DeadLetter, most: int) -> bool:
     )
 
 
-# telling
+# report
 
 
 def _at(outcome: Outcome, moment: float) -> str:
@@ -70,7 +70,7 @@ def _at(outcome: Outcome, moment: float) -> str:
 
 
 def summary(outcome: Outcome, reading: Reading) -> str:
-    """One line: what was done, and how much there was of it."""
+    """Return one line with the run's parameters and counts."""
     counted = outcomes(reading)
     resumed = [f.resumed - f.ended for f in outcome.faults if f.resumed is not None and f.ended is not None]
     parts = [f"seed {outcome.seed}", outcome.program, f"{outcome.seconds:.0f} s", f"{outcome.kills} kills"]

@@ -1,4 +1,4 @@
-"""Waiting for what must come to pass."""
+"""Helpers that wait for conditions and tasks."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-LOOK_S = 0.1  # between two looks at something that takes its time
+LOOK_S = 0.1  # polling interval
 
 
 class Stuck(Exception):
-    """it did not come to pass in time"""
+    """A condition did not hold in time."""
 
 
 async def eventually(condition: Callable[[], Awaitable[Any]], patience_s: float, what: str) -> None:
-    """Raises Stuck."""
+    """Poll until the condition holds. Raise Stuck after `patience_s`."""
     end = time.monotonic() + patience_s
     while not await condition():
         if time.monotonic() > end:
@@ -24,7 +24,7 @@ async def eventually(condition: Callable[[], Awaitable[Any]], patience_s: float,
 
 
 async def together(*work: Coroutine[Any, Any, None]) -> None:
-    """Waits for all, then raises the first fault: nothing is left half done."""
+    """Wait for all tasks to end, then raise the first exception, so that no task is left running."""
     for ended in await asyncio.gather(*work, return_exceptions=True):
         if ended is not None:
             raise ended

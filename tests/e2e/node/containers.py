@@ -1,4 +1,4 @@
-"""containerd, the pods' network, and the images that are there without a registry."""
+"""containerd, the pods' network, and images loaded without a registry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.kubernetes.programs import find
 PODS = "10.244.0.0/24"
 PLUGINS = "/usr/lib/cni"
 IMPORT_TIMEOUT_S = 300.0
-# Of it only what differs from what it does by itself. Values are JSON's, which TOML's are too.
+# Only what differs from the defaults. Values are written as JSON, which is valid TOML here.
 CONFIGURATION = """\
 version = 2
 root = {root}
@@ -48,7 +48,7 @@ SystemdCgroup = false
 
 class Containers:
     def __init__(self, place: Place, machine: Machine, pause: str) -> None:
-        """pause: the image of each pod's first container."""
+        """Configure containerd; `pause` is the image of each pod's first container."""
         self._folder = place.subfolder("containerd")
         self.socket = self._folder / "containerd.sock"
         self._write_network(pause_folder := place.subfolder("networks"), place.subfolder("addresses"))
@@ -71,10 +71,10 @@ class Containers:
         (self._folder / "config.toml").write_text(CONFIGURATION.format(**written), "utf-8")
 
     def _write_network(self, folder: Path, addresses: Path) -> None:
-        """Each pod has a cable of its own to the node, which routes.
+        """Configure a point-to-point interface per pod, with routing by the node.
 
-        On a bridge the answers of Services would go past the node, which has to undo what it did to the request,
-        wherever the kernel does not show it what is bridged.
+        On a bridge, answers of Services could bypass the node's address translation where the kernel does not pass
+        bridged packets to iptables.
         """
         ranges = {"subnet": PODS}, {"dst": "0.0.0.0/0"}
         kept = {
@@ -88,11 +88,11 @@ class Containers:
         (folder / "pods.conflist").write_text(json.dumps(network), "utf-8")
 
     def start(self) -> None:
-        """Raises AssertionError with the end of its log."""
+        """Start containerd. Raise AssertionError with the end of its log if that fails."""
         self.daemon.start(lambda: self._ctr("version").returncode == 0)
 
     def load(self, images: Sequence[str]) -> None:
-        """From the storage of buildah. Raises CalledProcessError."""
+        """Load images from buildah's storage. Raise CalledProcessError if that fails."""
         save = [*OWN_MOUNTS, "podman", "save", "--quiet", "--multi-image-archive", *images]
         dies_with_us = partial(die_with_parent, os.getpid())
         with subprocess.Popen(save, stdout=subprocess.PIPE, preexec_fn=dies_with_us) as saving:
@@ -102,13 +102,13 @@ class Containers:
         imported.check_returncode()
 
     def images(self) -> list[str]:
-        """Their names."""
+        """Return the names of the loaded images."""
         return self._ctr("images", "list", "--quiet").stdout.split()
 
     def kill(self, container: str) -> bool:
-        """Its first process, at once: to delete a pod by force is to have it drain. False: it had ended by itself.
+        """Kill the first process of a container at once, as a forced deletion of its pod would let it drain.
 
-        Raises CalledProcessError.
+        Return False if it has already ended. Raise CalledProcessError if that fails.
         """
         done = self._ctr("tasks", "kill", "--signal", "SIGKILL", container)
         if "no running task found" in done.stderr:

@@ -1,4 +1,4 @@
-"""The control plane: the API server of the other tests, with the controllers and the scheduler that they do without."""
+"""The control plane: the API server of the other tests, plus controllers and scheduler."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tools.kubernetes.programs import find
 KUBELET, PROXY = f"system:node:{NAME}", "system:kube-proxy"
 CONTROLLERS, SCHEDULER = "system:kube-controller-manager", "system:kube-scheduler"
 DNS = "dns"
-USERS = {  # Kubernetes' own roles for all but the last, which reads Services
+USERS = {  # built-in roles of Kubernetes, except for DNS, which reads Services
     KUBELET: ("system:nodes",),
     PROXY: (),
     CONTROLLERS: (),
     SCHEDULER: (),
     DNS: ("system:masters",),
 }
-SERVICE = "10.96.0.1"  # the API server's, the first of the Services' addresses
+SERVICE = "10.96.0.1"  # address of the API server's Service, the first of the range
 NAMES = (ADDRESS, SERVICE, "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 OPTIONS = {
     "authorization-mode": "Node,RBAC",
-    # pods reach it by its Service, which leads to the node
+    # pods connect to its Service, which forwards to the node
     "bind-address": "0.0.0.0",
     "advertise-address": ADDRESS,
     "endpoint-reconciler-type": "lease",
@@ -48,7 +48,7 @@ class Control:
             f"--service-account-private-key-file={key}",
             f"--root-ca-file={authority}",
             "--use-service-account-credentials",
-            # it makes this folder; its own idea of where is on the machine's own disk
+            # the program creates this folder; the default would be on the host's disk
             f"--flex-volume-plugin-dir={place.folder / FLEX_VOLUMES}",
         )
         self._scheduler = self._component("kube-scheduler", SCHEDULER, SCHEDULER_PORT)
@@ -68,7 +68,7 @@ class Control:
         return self.api.as_user(user).kubeconfig
 
     def start(self) -> None:
-        """Raises AssertionError with the end of a log."""
+        """Start all components. Raise AssertionError with the end of a log if one fails."""
         self.api.start()
         self._controllers.start(lambda: says_ok(f"https://127.0.0.1:{CONTROLLERS_PORT}/healthz"))
         self._scheduler.start(lambda: says_ok(f"https://127.0.0.1:{SCHEDULER_PORT}/healthz"))

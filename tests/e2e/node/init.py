@@ -1,7 +1,7 @@
-"""python init.py NAME: the first process of a machine: gives it files of its own, then waits for orphans.
+"""Run as the first process of a machine (python init.py NAME): mount its own folders, then reap orphans.
 
-It runs where no module of ours is looked for, in namespaces of its own for processes and mounts. When it is killed the
-kernel ends all other processes in them, and with the last one the mounts go.
+It runs in its own process and mount namespaces, without access to modules of this tree. When it is killed, the kernel
+kills all other processes in them, and the mounts end with the last one.
 """
 
 import os
@@ -9,9 +9,9 @@ import signal
 import subprocess
 from pathlib import Path
 
-# what the programs of a node write to wherever they are told to work
+# folders to which the node's programs write regardless of their settings
 OWN_FOLDERS = ("/run", "/var/lib", "/var/log")
-# the kubelet sets these, for the whole machine; what it finds as it wants it, it leaves alone
+# the kubelet would set these for the whole host, unless it finds the wanted values
 WANTED_BY_KUBELET = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
@@ -36,7 +36,7 @@ def prepare() -> None:
 
 
 def reap() -> None:
-    """Shims and what they leave behind come to the first process when their parents end."""
+    """Reap orphans: shims and their children become children of the first process when their parents end."""
     while True:
         signal.sigwait({signal.SIGCHLD})
         try:

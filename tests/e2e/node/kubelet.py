@@ -1,4 +1,4 @@
-"""What makes a machine a node: the kubelet, and the proxy that makes Services of rules."""
+"""The kubelet, and the proxy that implements Services by iptables rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEALTH_PORT, PROXY_HEALTH_PORT = 10248, 10256
 
 class Kubelet:
     def __init__(self, place: Place, machine: Machine, kubeconfig: Path, runtime: Path) -> None:
-        """runtime: the socket of containerd."""
+        """Configure the kubelet; `runtime` is the socket of containerd."""
         folder = place.subfolder("kubelet")
         (folder / "resolv.conf").touch()
         configured = folder / "config.json"
@@ -46,14 +46,14 @@ def _kubelet(folder: Path, cgroup: str, runtime: Path) -> dict[str, Any]:
         "healthzPort": HEALTH_PORT,
         "containerRuntimeEndpoint": f"unix://{runtime}",
         "volumePluginDir": str(folder / "plugins"),
-        # nobody else is on this network
+        # the network is isolated
         "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
         "authorization": {"mode": "AlwaysAllow"},
-        # pods know the names of this cluster, and no others
+        # pods resolve only names of this cluster
         "clusterDNS": [ADDRESS],
         "clusterDomain": "cluster.local",
         "resolvConf": str(folder / "resolv.conf"),
-        # on whatever machine this is, and beside whatever else runs on it
+        # works on any host, beside other programs
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": cgroup,
         "failSwapOn": False,
@@ -83,11 +83,11 @@ def _proxy(kubeconfig: Path) -> dict[str, Any]:
         "kind": "KubeProxyConfiguration",
         "clientConnection": {"kubeconfig": str(kubeconfig)},
         "mode": "iptables",
-        "iptables": {"minSyncPeriod": "100ms"},  # rules are few, and tests wait for them
+        "iptables": {"minSyncPeriod": "100ms"},  # there are few rules, and tests wait for them
         "clusterCIDR": PODS,
         "hostnameOverride": NAME,
         "healthzBindAddress": f"127.0.0.1:{PROXY_HEALTH_PORT}",
         "metricsBindAddress": "127.0.0.1:10249",
-        # the machine's own, which are shared
+        # these settings are shared with the host
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     }

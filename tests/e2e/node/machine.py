@@ -1,7 +1,7 @@
-"""A machine for a node: a network, processes and mounts of its own, on the files of this one.
+"""A machine for a node: its own network, process and mount namespaces on the files of the host.
 
-No packet leaves it. However it ends, also when whoever made it is killed, all its processes, mounts, interfaces and
-rules end with it: nothing has to be found and undone.
+No packet leaves it. All its processes, mounts, interfaces and rules end with it, also when its creator is killed, so no
+cleanup is needed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tests.servers import eventually
 from tests.sysv.namespace import own_machine
 
 INIT = Path(__file__).parent / "init.py"
-ADDRESS = "10.99.0.1"  # the node's
-_GATEWAY = "10.99.0.2"  # nobody's: a node wants a default route, and to see packets go there
+ADDRESS = "10.99.0.1"  # address of the node
+_GATEWAY = "10.99.0.2"  # unused address: a node needs a default route that accepts packets
 _INTERFACE, _OTHER_END = "node", "nowhere"
 
 
 class Machine:
-    """`command` says how to start a program on it. The caller is on its network already."""
+    """A machine on the caller's network; `command` is the prefix that starts a program on it."""
 
     def __init__(self, name: str) -> None:
-        """name: for those who look at a list of processes."""
+        """Start the machine's first process; `name` identifies it in a list of processes."""
         alone = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc"]
         self._holder = subprocess.Popen(
             [*alone, "--kill-child=KILL", sys.executable, "-I", str(INIT), name],
@@ -40,25 +40,25 @@ class Machine:
         assert self._holder.stdout is not None
         assert self._holder.stdout.readline() == b"ready\n", "the machine's first process did not get ready"
         children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children")
-        (self.first,) = children.read_text().split()  # as a process of ours
+        (self.first,) = children.read_text().split()  # its process id on the host
 
     @property
     def command(self) -> list[str]:
-        """Words before a command: it runs on the machine, and ends when what was started here is killed."""
+        """Return the prefix of commands on the machine; they end when the process started here is killed."""
         entered = [f"--mount=/proc/{self.first}/ns/mnt", f"--pid=/proc/{self.first}/ns/pid"]
         return ["nsenter", *entered, "setpriv", "--pdeathsig", "KILL"]
 
     def end(self) -> None:
-        """With every process on it."""
+        """End the machine with all its processes."""
         with self._holder:
             self._holder.kill()
-        # its parent has gone, the kernel kills it, and it is over once the last one inside is
+        # the kernel kills the first process after its parent; it is gone once the last process inside has ended
         eventually(lambda: not Path(f"/proc/{self.first}").exists())
 
 
 @contextmanager
 def own_network() -> Iterator[None]:
-    """For this thread, and for threads and processes that it starts."""
+    """Put this thread, and threads and processes that it starts, on an isolated network."""
     with own_machine():
         _ip("link", "add", _INTERFACE, "type", "veth", "peer", "name", _OTHER_END)
         _ip("addr", "add", f"{ADDRESS}/24", "dev", _INTERFACE)

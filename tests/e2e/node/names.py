@@ -1,4 +1,4 @@
-"""CoreDNS on the node's address: the names of Services and pods, and no others, as no packet leaves the machine."""
+"""CoreDNS on the node's address; it resolves only names of Services and pods, as the machine is isolated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.kubernetes.daemon import Daemon
 from tools.kubernetes.programs import find
 
 READY_PORT = 8181
-# a name that is kept for longer would be wrong for as long after a Service or a pod went
+# short TTL, as cached names are wrong after a Service or a pod is deleted
 COREFILE = """\
 .:53 {{
     bind {address}

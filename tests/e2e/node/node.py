@@ -1,6 +1,6 @@
-"""A cluster of one node, of real parts, from nothing: what is asked for is in the other modules, here is the order.
+"""A cluster of one node made of real components, which the other modules configure; this one starts them in order.
 
-Whoever starts it is on the node's network, and reaches Services and pods by their addresses.
+The thread that starts it is on the node's network and can connect to Services and pods.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ READY_S = 60.0
 
 
 class Node:
-    """`cluster` is the administrator's view of it."""
+    """A node; `cluster` is the administrator's view of it."""
 
     def __init__(self, place: Place, machine: Machine, pause: str) -> None:
         self.place = place
@@ -38,7 +38,7 @@ class Node:
         self._names = Names(place, kubeconfig(control.DNS))
 
     def start(self) -> None:
-        """Returns when it is Ready. Raises AssertionError with the end of a log."""
+        """Start all components and wait until the node is Ready. Raise AssertionError with the end of a log."""
         self.containers.start()
         self.control.start()
         self.kubelet.start()
@@ -55,11 +55,11 @@ class Node:
 
     @property
     def _admits_pods(self) -> bool:
-        """A controller has made the account without which none is."""
+        """Return whether a controller has created the account that pods require."""
         return "default" in self.cluster.kubectl("get", "serviceaccounts", "-o", "name")
 
     def end(self) -> None:
-        """The machine first: containers and what runs them end together, and nobody mourns."""
+        """End all components, the machine first, so that containers and their runtime end together."""
         self.machine.end()
         for part in (self._names, self._proxy, self.kubelet, self.containers):
             part.daemon.end()
@@ -68,7 +68,7 @@ class Node:
 
 @contextmanager
 def running(pause: str, images: Sequence[str]) -> Iterator[Node]:
-    """One that is Ready and has these images, of buildah's storage; this thread is on its network."""
+    """Run a Ready node with these images of buildah's storage, and put this thread on its network."""
     clear_away()
     with ExitStack() as stack:
         place = Place.make()

@@ -1,7 +1,7 @@
-"""Where a node keeps everything: a folder, and control groups of the same name.
+"""Storage of a node: a folder, and control groups of the same name.
 
-Whoever made it holds a lock in it, which the kernel takes back however they end. So what a dead run left is known, and
-the next one clears it away.
+The creator holds a lock in the folder, which the kernel releases when that process ends in any way. So the next run can
+identify and remove leftovers of dead runs.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ class Place:
 
     @classmethod
     def make(cls) -> Self:
-        """Raises NotBuilt where none can be."""
+        """Create a place. Raise NotBuilt if this host cannot run a node."""
         run("a node", [str(ROOT / "tools" / "node-possible")], POSSIBLE_S)
-        unseen = Path(tempfile.mkdtemp(prefix="penstock-"))  # until it is locked, or it would look abandoned
+        # renamed once it is locked, as it would look abandoned before
+        unseen = Path(tempfile.mkdtemp(prefix="penstock-"))
         lock = (unseen / LOCK).open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
         folder = unseen.rename(unseen.with_name(unseen.name.replace("penstock-", PREFIX)))
@@ -46,7 +47,7 @@ class Place:
 
     @property
     def cgroup(self) -> str:
-        """As the kubelet names it: from the root of each hierarchy."""
+        """Return the control group's path from the root of each hierarchy, as the kubelet expects it."""
         return f"/{self.folder.name}"
 
     def subfolder(self, name: str) -> Path:
@@ -55,13 +56,13 @@ class Place:
         return path
 
     def tell(self, kubeconfig: Path, tree: Path) -> None:
-        """Whoever looks for the cluster of this tree finds this: whose network it is, and how to speak to it."""
+        """Record process and kubeconfig of the cluster, so that `told` finds it."""
         state = {"pid": os.getpid(), "kubeconfig": str(kubeconfig), "tree": str(tree)}
         self._lock.write(json.dumps(state))
         self._lock.flush()
 
     def remove(self) -> None:
-        """Every process in it has ended. Raises AssertionError when one has not, OSError when something is mounted."""
+        """Remove control groups and folder. Raise AssertionError if a process still runs, OSError on a mount."""
         with self._lock:
             for hierarchy in _hierarchies():
                 _remove_cgroup(hierarchy / self.folder.name)
@@ -69,7 +70,7 @@ class Place:
 
 
 def clear_away() -> list[str]:
-    """Removes what dead runs left; their folders."""
+    """Remove leftovers of dead runs and return their folders."""
     gone = []
     for place in _abandoned():
         place.remove()
@@ -78,7 +79,7 @@ def clear_away() -> list[str]:
 
 
 def told(tree: Path) -> dict[Path, dict[str, Any]]:
-    """What those told whose clusters of that tree are there to be looked at, by folder, the youngest first."""
+    """Return the records of running clusters of that tree by folder, the youngest first."""
     states = {folder: (folder / LOCK).read_text("utf-8") for folder in _folders() if is_held(folder)}
     parsed = {folder: json.loads(text) for folder, text in states.items() if text}
     ours = {folder: state for folder, state in parsed.items() if state.get("tree") == str(tree)}
@@ -86,7 +87,7 @@ def told(tree: Path) -> dict[Path, dict[str, Any]]:
 
 
 def is_held(folder: Path) -> bool:
-    """By somebody who lives."""
+    """Return whether a running process holds the folder's lock."""
     try:
         with (folder / LOCK).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,7 +114,7 @@ def _folders() -> list[Path]:
 
 
 def _hierarchies() -> list[Path]:
-    """One with version 2 of control groups; with version 1 one for each controller."""
+    """Return the hierarchies of control groups: one with version 2, one per controller with version 1."""
     if (CGROUPS / "cgroup.procs").exists():
         return [CGROUPS]
     folders = (path for path in CGROUPS.iterdir() if not path.is_symlink())
@@ -121,7 +122,7 @@ def _hierarchies() -> list[Path]:
 
 
 def _remove_cgroup(group: Path) -> None:
-    """With all below it. The files in them are the kernel's, and go with them."""
+    """Remove a control group and all below it; the kernel removes the files in them."""
     if not group.exists():
         return
     for path, _, _ in os.walk(group, topdown=False):
@@ -129,6 +130,6 @@ def _remove_cgroup(group: Path) -> None:
 
 
 def _is_removed(group: str) -> bool:
-    """Raises OSError while a process that was killed is not quite gone."""
+    """Remove an empty control group. Raise OSError while a killed process has not ended yet."""
     os.rmdir(group)
     return True

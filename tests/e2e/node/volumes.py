@@ -1,4 +1,4 @@
-"""Folders of the node as volumes: claims without a class get one each, as there is nobody who makes them when asked."""
+"""Folders of the node as pre-made volumes for claims without a class, as there is no provisioner."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tests.e2e.node.kubelet import NAME
 from tests.e2e.node.place import Place
 from tests.kubernetes.cluster import Cluster
 
-COUNT = 16  # none is used twice: what was in it would still be there
-SIZE = "20Gi"  # what it says; it is as large as the disk is
+COUNT = 16  # no volume is used twice, as its files remain
+SIZE = "20Gi"  # nominal size; the real limit is the disk
 CLASS = "local"
 STORAGE_CLASS = {
     "apiVersion": "storage.k8s.io/v1",
@@ -36,7 +36,7 @@ def _volume(place: Place, number: int) -> dict[str, Any]:
             "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": CLASS,
-            "local": {"path": str(place.subfolder(name))},  # unlike hostPath it knows fsGroup
+            "local": {"path": str(place.subfolder(name))},  # unlike hostPath, it supports fsGroup
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
         },
     }

@@ -1,6 +1,6 @@
-"""In by the console's API and out by TMQ: console.py URL TOKEN QUEUE TMQ=HOST:PORT, in a pod.
+"""Send a message through the console's API and take it by TMQ: console.py URL TOKEN QUEUE TMQ=HOST:PORT, in a pod.
 
-Prints what the console told meanwhile, in JSON; ends with 1 if it did not answer.
+It prints the console's answers as JSON, and exits with 1 if there was none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Api:
         return [each["name"] for each in self.ask("/queues?limit=1000")["items"]]
 
     def peers(self) -> list[str]:
-        """Of connections to TMQ."""
+        """Return the client addresses of connections to TMQ."""
         return [each["peer"] for each in self.ask("/connections?edge=tmq&limit=1000")["items"]]
 
     def page(self) -> str:
@@ -42,7 +42,7 @@ class Api:
             return str(answer.read().decode())
 
     def stranger(self) -> int:
-        """The status that somebody gets who brings no token."""
+        """Return the status of a request without a token."""
         try:
             urlopen(f"{self._url}/api/v1/overview", timeout=PATIENCE_S).close()
         except HTTPError as refusal:
@@ -64,7 +64,7 @@ def main(url: str, token: str, queue: str, place: str) -> None:
         told["taken"] = stream.read(length).decode() if length else ""
         own = client.getsockname()
         told["is_seen"] = f"{own[0]}:{own[1]}" in api.peers()
-        client.sendall(tmq.encode_close(mqid))  # settles it
+        client.sendall(tmq.encode_close(mqid))  # settles the message
         stream.read(tmq.reply_bytes(DIALECT, tmq.Operation.CLOSE))
     told.update(edges=api.ask("/overview")["totals"]["edges"], has_page="<html" in api.page())
     print(json.dumps({**told, "stranger": api.stranger()}))

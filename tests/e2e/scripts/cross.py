@@ -1,7 +1,7 @@
-"""A message through every edge, out through another one: cross.py QUEUE TAG EDGE=HOST:PORT ..., in a pod.
+"""Send a message into each edge and take it from another one: cross.py QUEUE TAG EDGE=HOST:PORT ..., in a pod.
 
-The queue has the number 7 for RQP/MCA, subscribes to TAG, and publishes under TAG.out. Prints one line for each way,
-and ends with 1 if one failed.
+The queue has the number 7 for RQP/MCA, subscribes to TAG, and publishes under TAG.out. The script prints one line for
+each way, and exits with 1 if one failed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Ways:
             return None if length is None else line.ask(b"", length)
 
         body = until_some(take)
-        line.ask(tmq.encode_close(mqid), tmq.reply_bytes(DIALECT, tmq.Operation.CLOSE))  # settles it
+        line.ask(tmq.encode_close(mqid), tmq.reply_bytes(DIALECT, tmq.Operation.CLOSE))  # settles the message
         return body
 
     def take_ring(self) -> bytes | None:
@@ -121,7 +121,7 @@ def main(queue: str, tag: str, *edges: str) -> int:
     ):
         body = f"from {come} to {go}".encode()
         getattr(ways, f"put_{come}")(body)
-        told = [ways.take_pubsub()] if come != "pubsub" else []  # what came as text is not published again
+        told = [ways.take_pubsub()] if come != "pubsub" else []  # text messages are not published again
         out = [getattr(ways, f"take_{go}")(), *told]
         well = all(each == body for each in out)
         failures += not well

@@ -1,12 +1,12 @@
-"""Writers and readers that go on whatever happens, in a pod: what was acknowledged has to come out.
+"""Run writers and readers in a pod through any fault; every acknowledged message must be delivered.
 
     load.py QUEUE EDGE=HOST:PORT ...
 
 QUEUE has the number 9 for RQP/MCA, and subscribes to its own name.
-Each writer puts one numbered message at a time, and the same again until it is acknowledged: so it may come out twice,
-and never not at all. Beside each goes one that connects anew for each message, and counts how often nobody took the
-connection. Readers take by TMQ and by the ring's client port. When the file STOP is there writers end, readers take
-what is left, and one line of JSON tells.
+Each writer puts one numbered message at a time and retries it until it is acknowledged, so a message may be delivered
+twice, but must not be lost. A second writer per edge reconnects for each message and counts refused connections.
+Readers take by TMQ and by the ring's client port. When the file STOP exists, writers end, readers take the remaining
+messages, and the script prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from dataclasses import dataclass, field
 from protos import pubsub, ring, rqp_mca, tmq
 
 STOP = "/tmp/stop"
-ANSWER_S = 10.0  # for an answer; then the connection is given up
+ANSWER_S = 10.0  # time-out of an answer, after which the connection is closed
 AGAIN_S = 0.1
 DRAIN_S = 90.0
-PACE_S = 0.01  # between two messages of a writer: 400 a second in all, as pods that start need the processor
-ANEW_S = (
-    0.02  # between two connections of one that connects anew: a gap of some hundredths of a second is met
-)
-READERS = 2  # by each edge that they take from
+PACE_S = 0.01  # between two messages of a writer: 400 per second in total, to leave processor time to starting pods
+# between two connections of a reconnecting writer: short enough to hit gaps of hundredths of a second
+ANEW_S = 0.02
+READERS = 2  # per edge
 NUMBER = 9
 DIALECT = tmq.Dialect.DOCUMENT
 PROFILE = rqp_mca.Profile.PACKED
@@ -40,12 +39,12 @@ Put = Callable[[bytes], bool]
 
 
 class Refused(OSError):
-    """Nobody took the connection."""
+    """The connection was refused."""
 
 
 class Line:
     def __init__(self, host: str, port: int) -> None:
-        """Raises Refused."""
+        """Connect to an edge. Raise Refused if that fails."""
         try:
             self._socket = socket.create_connection((host, port), ANSWER_S)
         except OSError as error:
@@ -101,11 +100,11 @@ def by_pubsub(line: Line, queue: str) -> Put:
 
 
 def by_rqp(line: Line, _: str) -> Put:
-    """RELIABLE: what is confirmed is safe (protos/rqp_mca.md)."""
+    """Return a function that puts RELIABLE messages, which are stored once confirmed (protos/rqp_mca.md)."""
 
     def ask(request: bytes, confirm: bytes) -> bool:
         if line.ask(request, len(confirm)) != confirm:
-            raise OSError("it said something else")  # it goes, or the queue cannot be reached
+            raise OSError("it said something else")  # the edge is stopping, or the queue is unavailable
         return True
 
     def put(body: bytes) -> bool:
@@ -154,16 +153,15 @@ def opened(line: Line, queue: str) -> bytes:
 
 @dataclass
 class Told:
-    """What the last line says."""
+    """Results, which the last line reports."""
 
     acked: Counter[str] = field(default_factory=Counter)  # by edge
     bodies: set[bytes] = field(default_factory=set)  # acknowledged
     seen: Counter[bytes] = field(default_factory=Counter)
     taken: Counter[str] = field(default_factory=Counter)  # by edge
     breaks: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(
-        default_factory=Counter
-    )  # connections that nobody took, of those who connect anew
+    # refused connections of reconnecting writers
+    refused: Counter[str] = field(default_factory=Counter)
     longest_gap_s: dict[str, float] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -218,7 +216,7 @@ def write(edge: str, place: tuple[str, int], queue: str, told: Told) -> None:
 
 
 def write_anew(edge: str, place: tuple[str, int], queue: str, told: Told) -> None:
-    """A connection for each message: one to a pod that has gone, and is still named to clients, would be refused."""
+    """Put each message on a new connection, which is refused if a Service still names a pod that is gone."""
     number, name = 0, f"{edge} anew"
     while not os.path.exists(STOP):
         body = f"{name} {number:08}".encode()
@@ -232,7 +230,7 @@ def write_anew(edge: str, place: tuple[str, int], queue: str, told: Told) -> Non
             told.refused[edge] += 1
             done = False
         except (OSError, ValueError):
-            told.breaks[name] += 1  # taken, by one that was about to go
+            told.breaks[name] += 1  # accepted by a pod that was about to end
             done = False
         if done:
             told.has_put(name, body)

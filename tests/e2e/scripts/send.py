@@ -1,4 +1,4 @@
-"""One SEND: send.py HOST:PORT TAG BODY, in a pod. Ends with 1 if it is not answered by OK."""
+"""Send one SEND in a pod: send.py HOST:PORT TAG BODY. Exit with 1 unless it is answered by OK."""
 
 from __future__ import annotations
 

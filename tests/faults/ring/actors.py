@@ -1,4 +1,4 @@
-"""Clients of the nodes' client ports, who write down what they are told."""
+"""Clients that use the nodes' client ports and record the answers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tests.faults.ring.nodes import RingNode
 from tests.faults.ring.plan import Way
 from tests.ring.clients.client import OK, Client, pull, push
 
-SIZES = (0,) * 90 + (600,) * 6 + (5_000,) * 3 + (15_000,)  # octets beyond the head; all go round
-RUNS = (1, 1, 1, 3, 20)  # pushes sent ahead of their answers
-PAUSE_S = 0.2  # between two of them, at most
-PACE_S = 0.1  # after a connection that failed, or an ERROR
+SIZES = (0,) * 90 + (600,) * 6 + (5_000,) * 3 + (15_000,)  # octets beyond the head; all sizes fit the ring
+RUNS = (1, 1, 1, 3, 20)  # numbers of pushes pipelined
+PAUSE_S = 0.2  # longest pause between two runs
+PACE_S = 0.1  # delay after a failed connection or an ERROR
 PATIENCE_S = 8.0
-# how words around the ring begin that say neither yes nor no (ring.md 5.8)
+# prefixes of errors from around the ring that leave the outcome open (ring.md 5.8)
 NOT_DECIDED = ("timeout", "unknown:", "no node serves this queue")
 
 
 class Actor:
-    """One client after another, of one way."""
+    """An actor on one way, with one client connection after another."""
 
     def __init__(self, seed: int, way: Way, node: RingNode, history: History) -> None:
         self.way = way
@@ -38,7 +38,7 @@ class Actor:
         self.close()
 
     async def turn(self) -> bool:
-        """Asks once. False: not all was done."""
+        """Send one run of requests; return False if any of them failed."""
         try:
             async with asyncio.timeout(PATIENCE_S):
                 if self._client is None:
@@ -58,7 +58,7 @@ class Actor:
 
 
 class Pusher(Actor):
-    """What is not answered is not pushed again: it may be there, or not."""
+    """An actor that pushes. It does not retry unanswered pushes, whose outcome is unknown."""
 
     async def _ask(self, client: Client) -> bool:
         asked = [self._next() for _ in range(self._rng.choice(RUNS))]
@@ -82,7 +82,7 @@ class Pusher(Actor):
 
 
 class Puller(Actor):
-    """One message at a time; the next pull settles it."""
+    """An actor that pulls one message at a time; the next pull settles it."""
 
     async def _ask(self, client: Client) -> bool:
         await client.send(pull(self._queue))

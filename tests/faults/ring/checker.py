@@ -1,10 +1,10 @@
-"""What must hold after a run, whatever was killed or cut when (docs/ring.md, "What to count on").
+"""Violations of the guarantees that hold with any kills and cuts (docs/ring.md, "What to count on").
 
-lost       answered OK, and neither given to a client nor left in its queue nor dead
-doubled    one push stands in its queue twice; or twice altogether, where nobody pulls
-foreign    found in a queue into which nobody pushed it
-refused    answered by an ERROR that says that it was not done, and found
-unsent     put into the outbox when all was well, and never in the inbox
+lost       a push answered OK was neither pulled nor left in its queue nor a dead letter
+doubled    the rest of a queue and its dead letters hold one push more than once
+foreign    a queue held a message that no client pushed into it
+refused    a push whose ERROR says that it was not stored was found
+unsent     a message put into the outbox without faults never reached the inbox
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Check:
 
     @cached_property
     def stored(self) -> dict[str, Counter[bytes]]:
-        """By queue, what is left and what is dead."""
+        """Messages left and dead letters, by queue."""
         history = self.history
         names = {*history.left, *history.dead}
         return {name: history.left.get(name, Counter()) + history.dead.get(name, Counter()) for name in names}
@@ -87,7 +87,7 @@ def _say(rule: str, push: Push, what: str) -> Violation:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of pushes of one kind, for the summary."""
+    """Numbers of pushes by outcome, for the summary."""
 
     ok: int
     no: int
@@ -103,5 +103,5 @@ def count(pushes: list[Push]) -> Counts:
 
 
 def again(history: History) -> int:
-    """Pulls beyond the first of each message."""
+    """Return the number of redeliveries: pulls beyond the first of each message."""
     return len(history.pulls) - len({(pull.queue, pull.body) for pull in history.pulls})

@@ -1,4 +1,4 @@
-"""What clients asked, what they were told, and what was found in the end. Times are s since 1970."""
+"""Requests of clients, their answers, and the messages found at the end. Times are seconds since 1970."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-HEAD = 32  # octets of a body that tell it from all others
+HEAD = 32  # octets of a body that identify it
 
 
 class Told(enum.Enum):
-    """What became of a push."""
+    """The outcome of a push, as answered to the client."""
 
     OPEN = "open"  # the connection broke first, or the ring did not answer in time (ring.md 5.3)
     OK = "ok"
-    NO = "no"  # it was not done, and will not be (ring.md 5.8)
+    NO = "no"  # not stored now or later (ring.md 5.8)
 
 
 @dataclass(slots=True, eq=False)
@@ -27,7 +27,7 @@ class Push:
     began: float
     ended: float | None = None
     told: Told = Told.OPEN
-    words: str = ""  # of an ERROR
+    words: str = ""  # text of an ERROR
 
     def __str__(self) -> str:
         said = f" ({self.words})" if self.words else ""
@@ -36,7 +36,7 @@ class Push:
 
 @dataclass(slots=True, eq=False)
 class Pull:
-    """A message that a client was given."""
+    """A message delivered to a client."""
 
     body: bytes
     queue: str
@@ -49,12 +49,12 @@ class History:
     began: float = field(default_factory=time.time)
     pushes: list[Push] = field(default_factory=list)
     pulls: list[Pull] = field(default_factory=list)
-    left: dict[str, Counter[bytes]] = field(default_factory=dict)  # by queue, what stood in it in the end
-    dead: dict[str, Counter[bytes]] = field(default_factory=dict)  # and among its dead letters
-    sent: list[bytes] = field(default_factory=list)  # put into the outbox when all was well again
+    left: dict[str, Counter[bytes]] = field(default_factory=dict)  # by queue, messages left at the end
+    dead: dict[str, Counter[bytes]] = field(default_factory=dict)  # by queue, dead letters at the end
+    sent: list[bytes] = field(default_factory=list)  # put into the outbox after the faults
     inbox: Counter[bytes] = field(default_factory=Counter)
 
     def body(self, name: str, size: int) -> bytes:
-        """For the next push of this name: like no other."""
+        """Return a unique body for the next push of this name."""
         head = f"{name} {len(self.pushes):07d} ".encode()
         return head.ljust(HEAD, b".") + b"." * size

@@ -1,4 +1,4 @@
-"""A ring's node, with its client port, on a machine of its own."""
+"""A node of a ring, with its client port, on its own machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.faults.process import EdgeProcess
 from tests.faults.ring.plan import GROUP, SILENCE_S
 from tests.machines import BROADCAST, HOME, Machine
 
-# short enough to see them expire, long enough that a busy machine is not taken for a fault
+# short enough to expire during a test, long enough that a busy host does not look like a fault
 STORE = {
     "session_timeout_s": 2.0,
     "heartbeat_s": 0.3,
@@ -35,15 +35,15 @@ TIMES = {
     "idle_s": 0.3,
     "silence_s": SILENCE_S,
 }
-Told = dict[str, Any]  # the page /ring
+Told = dict[str, Any]  # document of the page /ring
 
 
 class RingNode(EdgeProcess):
-    """Ends by itself only where its machine has no network: then somebody starts it again, as systemd would."""
+    """A node process. It exits unprompted only without a network; `supervise` restarts it, like systemd."""
 
     def __init__(self, name: str, directory: Path, store_url: str, machine: Machine) -> None:
         self.machine = machine
-        self.gave_up = 0  # times that it ended by itself
+        self.gave_up = 0  # number of unprompted exits
         self._is_wanted = False
         settings = {
             "listeners": {
@@ -65,7 +65,7 @@ class RingNode(EdgeProcess):
 
     @property
     def place(self) -> tuple[str, int]:
-        """The client port."""
+        """Address of the client port."""
         return self.machine.address, CLIENT_PORT
 
     @property
@@ -88,20 +88,20 @@ class RingNode(EdgeProcess):
         super().terminate()
 
     def supervise(self) -> None:
-        """Now and then."""
+        """Restart the node after an unprompted exit; call this periodically."""
         if self._is_wanted and self.has_ended:
             self.gave_up += 1
             self.spawn()
 
     def told(self) -> Told | None:
-        """To be asked beside the loop."""
+        """Return the page /ring, or None. Call it outside the event loop, as it blocks."""
         page = self.page("/ring")
         found: Told | None = None if page is None else json.loads(page)
         return found
 
 
 def store_options() -> dict[str, str]:
-    """Of a server that machines reach: nobody else is on this network."""
+    """Return options of a server that machines reach; the network is isolated, so it needs no protection."""
     return {"bind": "0.0.0.0", "protected-mode": "no"}
 
 
@@ -110,7 +110,7 @@ def store_url(port: int) -> str:
 
 
 def is_one_ring(told: list[Told | None]) -> bool:
-    """All of them in one ring, which has one leader, whom all go by."""
+    """Return whether all nodes answered and form one ring with one leader that all of them follow."""
     nodes = [each for each in told if each is not None]
     following = {each["name"]: (each["successor"] or {}).get("name") for each in nodes}
     at, seen = nodes[0]["name"] if nodes else None, set()

@@ -1,4 +1,4 @@
-"""Five nodes on five machines, two stores, who asks what where, and what may happen to all of it."""
+"""Layout of a ring run: five nodes on five machines, two stores, the clients' ways and the targets of faults."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from tests.faults.episodes import Kind, Scene, Step
 
 GROUP = 7
-NODES = {f"node {number}": number // 4 for number in range(1, 6)}  # name: its store; 1 to 3, and 4 and 5
+# node: store; nodes 1 to 3 use store 0, nodes 4 and 5 store 1
+NODES = {f"node {number}": number // 4 for number in range(1, 6)}
 STORES = 2
-SILENCE_S = 3.0  # a predecessor that is silent for longer has lost its link
+SILENCE_S = 3.0  # the link of a predecessor that is silent for longer is closed
 SCENE = Scene(
     stores=tuple(f"store {store}" for store in range(STORES)),
     edges=tuple(NODES),
@@ -17,22 +18,22 @@ SCENE = Scene(
     pair=("node 4", "node 5"),
     silence_s=SILENCE_S,
 )
-SURE = (  # what no run is without, whatever its seed has made up
+SURE = (  # faults that every run includes, for any seed
     Step("node 2", Kind.KILL, 0.0, 0.5),
     Step("store 0", Kind.KILL, 0.0, 1.5),
     Step("cable 3", Kind.PULL, 0.0, SILENCE_S),
 )
-OUTBOX_STORE, INBOX_STORE = 1, 0  # what is put into the one goes around the ring into the other
+OUTBOX_STORE, INBOX_STORE = 1, 0  # messages in the outbox go around the ring to the inbox
 OUTBOX, INBOX = "outbox", "inbox"
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """From the client port of a node to a queue of a store."""
+    """A way from the client port of a node to a queue of a store."""
 
     node: str
     store: int
-    is_pulled: bool  # others pull from the queue meanwhile
+    is_pulled: bool  # other clients pull from the queue during the run
 
     @property
     def queue(self) -> str:
@@ -40,7 +41,7 @@ class Way:
 
     @property
     def goes_round(self) -> bool:
-        """The node cannot reach this store, but others of the ring can."""
+        """Return whether requests go around the ring, because only other nodes use this store."""
         return NODES[self.node] != self.store
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""One run: five nodes in a ring, two stores; faults for a while, then peace: one ring, and all is where it belongs.
+"""One fault run: five nodes in a ring and two stores under faults; then one ring must form with all messages stored.
 
-What has to be on a network of its own is: nodes on machines of their own, stores and clients where the bridge is.
+Each node has its own machine on an isolated network; stores and clients are at the bridge.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from tests.faults.waiting import Stuck, eventually, together
 from tests.machines import Machine, machines
 
 SECONDS = 45.0
-RING_S = 60.0  # everything runs again: so long may it take until there is one ring with one leader
-REST_S = 60.0  # until nothing is on its way any more
-CALM = 20  # messages on each way, when nothing happens any more
-QUIET_S = 1.5  # nothing more arrives
+RING_S = 60.0  # longest time to one ring with one leader, once everything runs again
+REST_S = 60.0  # longest time until no message is in transit
+CALM = 20  # messages per way, after the faults
+QUIET_S = 1.5  # without arrivals for this long, nothing is in transit
 SUPERVISE_S = 0.2
 
 
 @dataclass(slots=True, repr=False)
 class Outcome:
-    """All that a run leaves to be judged."""
+    """Everything that the verdict on a run needs."""
 
     seed: int
     history: History
     faults: list[Fault]
     kills: int = 0
     seconds: float = 0.0
-    closed_s: float | None = None  # the first ring, after the last start
-    rings_s: list[float] = field(default_factory=list)  # one ring again, after an episode
-    healed_s: float | None = None  # the same after the last one
-    gave_up: int = 0  # starts of nodes that had no network
-    is_read: bool = False  # what was left has been seen
-    failures: list[str] = field(default_factory=list)  # what could not even be brought to an end
-    logged: list[str] = field(default_factory=list)  # what a node must never have to log
+    closed_s: float | None = None  # time from the last start to the first ring
+    rings_s: list[float] = field(default_factory=list)  # times from an episode to one ring again
+    healed_s: float | None = None  # time from the last episode to one ring again
+    gave_up: int = 0  # exits of nodes without a network
+    is_read: bool = False  # remaining messages have been read
+    failures: list[str] = field(default_factory=list)  # steps that could not be completed
+    logged: list[str] = field(default_factory=list)  # errors logged by nodes
 
 
 class Run:
@@ -65,7 +65,7 @@ class Run:
         self.outcome = Outcome(seed, History(), [])
 
     async def go(self) -> Outcome:
-        """Never raises for what the servers did: that is in the outcome."""
+        """Carry out the run. Misbehaviour of servers is recorded in the outcome, not raised."""
         out = self.outcome
         with ExitStack() as stack:
             joined = stack.enter_context(machines(len(NODES)))
@@ -80,7 +80,7 @@ class Run:
         return out
 
     async def _set_up(self, joined: list[Machine]) -> None:
-        """Raises Stuck."""
+        """Start stores, nodes and actors. Raise Stuck if no ring forms."""
         for system in self._systems:
             await asyncio.to_thread(system.server.start)
             await system.open()
@@ -105,7 +105,7 @@ class Run:
     # faults
 
     async def _disturb(self) -> None:
-        """Raises Stuck."""
+        """Inject the planned faults and those of SURE. Raise Stuck if the ring does not recover."""
         assert self._disturbance is not None
         await self._disturbance.go_on(self._seconds, lambda: False)
         for step in SURE:
@@ -114,18 +114,21 @@ class Run:
         self.outcome.healed_s = await self._one_ring()
 
     def _has_happened(self, step: Step) -> bool:
-        """To this target or another one like it."""
+        """Return whether the step's fault has hit a target of the same type."""
         what = (step.target[:5], step.kind.value)
         return any((fault.target[:5], fault.kind) == what for fault in self.outcome.faults)
 
     async def _resumed(self) -> None:
-        """After an episode; the next one comes before there is a ring, or after. Raises Stuck."""
+        """Wait for ready nodes, and in half of the cases for one ring. Raise Stuck if they are not in time.
+
+        The next episode thus also hits an incomplete ring.
+        """
         await self._are_ready()
         if self._rng.random() < 0.5:
             self.outcome.rings_s.append(await self._one_ring())
 
     async def _are_ready(self) -> None:
-        """Returns once every node is ready, which needs its store. Raises Stuck."""
+        """Wait until every node is ready, which requires its store. Raise Stuck if one is not in time."""
 
         async def ready(node: RingNode) -> None:
             await eventually(lambda: asyncio.to_thread(node.is_ready), RING_S, f"{node.name} is ready")
@@ -133,7 +136,7 @@ class Run:
         await together(*(ready(node) for node in self._nodes.values()))
 
     async def _one_ring(self) -> float:
-        """How long it took, s. Raises Stuck."""
+        """Wait for one ring and return how many seconds that took. Raise Stuck if it takes too long."""
         began = time.monotonic()
 
         async def is_there() -> bool:
@@ -144,7 +147,7 @@ class Run:
         return time.monotonic() - began
 
     async def _while_they_ask(self, work: Coroutine[Any, Any, None]) -> None:
-        """Raises Stuck."""
+        """Do the work while the actors send requests. Raise Stuck if one does not end."""
         stopping = asyncio.Event()
         asking = [asyncio.create_task(actor.play(stopping)) for actor in self._actors]
         supervising = asyncio.create_task(self._supervise())
@@ -165,10 +168,10 @@ class Run:
                 node.supervise()
             await asyncio.sleep(SUPERVISE_S)
 
-    # peace
+    # after the faults
 
     async def _ask_in_peace(self) -> None:
-        """All of this must be done at once. Raises Stuck."""
+        """Push on all ways without faults, and fill the outbox. Raise Stuck if a push fails."""
         await self._at_rest()
         for actor in self._actors:
             for _ in range(CALM if isinstance(actor, Pusher) else 0):
@@ -182,7 +185,7 @@ class Run:
         await self._at_rest()
 
     async def _at_rest(self) -> None:
-        """Nothing is on its way any more. Raises Stuck."""
+        """Wait until no message is in transit. Raise Stuck if it takes too long."""
         before = -1
         while (now := sum([await self._count(system) for system in self._systems])) != before:
             before = now
@@ -190,7 +193,7 @@ class Run:
             await asyncio.sleep(QUIET_S)
 
     async def _boards_tell(self) -> bool:
-        """What `penstock ring status` sees, of both stores together."""
+        """Return whether `penstock ring status` on both stores shows one ring of all nodes."""
         found = [node for system in self._systems for node in await system.board()]
         return len(found) == len(self._nodes) and is_one_ring(found)
 

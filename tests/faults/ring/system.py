@@ -1,4 +1,4 @@
-"""One of the two stores, its queues, and how a run looks at them beside the nodes."""
+"""One of the two stores with its queues, inspected directly, without the nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.faults.ring.plan import GROUP, INBOX, INBOX_STORE, OUTBOX, OUTBOX_STO
 from tests.servers import Server
 
 DOMAIN = "main"
-AT_ONCE = 1000  # messages taken out with one request
+AT_ONCE = 1000  # messages per take
 
 
 class System:
@@ -28,7 +28,7 @@ class System:
         self._queues: dict[str, Queue] = {}
 
     async def open(self) -> None:
-        """The server runs."""
+        """Initialise the running store and declare its queues."""
         await self._store.initialise()
         wanted: dict[str, dict[str, object]] = {
             name: {"visibilityTimeout": "2s"} for name, store in QUEUES.items() if store == self.number
@@ -46,21 +46,21 @@ class System:
         await self._store.close()
 
     async def put(self, name: str, bodies: list[bytes]) -> None:
-        """Raises StoreError."""
+        """Put messages into a queue. Raise StoreError on failure."""
         refused = await self._asker().publish(
             self._queues[name], [records.encode(b) for b in bodies], "faults"
         )
         assert not refused, refused
 
     async def board(self) -> list[Told | None]:
-        """What nodes told this store of themselves; none while the store cannot be asked."""
+        """Return the status that nodes wrote to this store, or an empty list while it is unavailable."""
         try:
             return [node.document for node in await self._store.ring_nodes.all()]
         except StoreError:
             return []
 
     async def is_at_rest(self, nodes: Iterable[str]) -> bool:
-        """Nothing is leased, and these nodes have nothing to send. False too while the store cannot be asked."""
+        """Return whether no lease is left and these nodes have nothing to send; False if the store is unavailable."""
         try:
             for name, queue in self._queues.items():
                 stats = await self._store.listing.stats(queue)
@@ -73,16 +73,16 @@ class System:
     async def _has_sent_all(self, node: str) -> bool:
         try:
             stats = await self._store.listing.stats(await self._store.catalogue.find(f"ring/{GROUP}/{node}"))
-        except QueueUnknown:  # it never had anything to send
+        except QueueUnknown:  # the node has not had anything to send
             return True
         return not stats["ready"] and not stats["in_flight"]
 
     async def count(self) -> int:
-        """So many messages stand in all queues. Raises StoreError."""
+        """Return the number of ready messages in all queues. Raise StoreError on failure."""
         return sum([(await self._store.listing.stats(queue))["ready"] for queue in self._queues.values()])
 
     async def read(self, history: History) -> None:
-        """Takes out what is left, and reads dead letters. Raises StoreError."""
+        """Take the remaining messages and read the dead letters. Raise StoreError on failure."""
         await self._store.open_domain(DOMAIN).pipe.ready()
         client = self._asker()
         for name, queue in self._queues.items():

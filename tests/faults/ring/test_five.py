@@ -1,7 +1,7 @@
-"""Five nodes on five machines: one ring again after whatever was killed or cut, and no push is lost (ring.md 3 to 5).
+"""Five nodes on five machines form one ring again after kills and cuts, and lose no push (ring.md 3 to 5).
 
-One run here; `make faults SEEDS=10` makes many. FAULT_SEED repeats one: the same faults are planned for the same
-moments and every client makes the same choices, but what meets which fault is up to the machine.
+This is one run; `make faults SEEDS=10` does many. FAULT_SEED repeats a run: the planned faults, their times and every
+client's choices are the same, but which request coincides with which fault depends on the machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.faults.ring.run import Run
 from tests.faults.ring.verdict import verdict
 from tests.faults.seeds import first_seed
 
-SECONDS = 15.0  # of faults; the start, healing, and peace come on top
+SECONDS = 15.0  # time under faults, without start, recovery and final pushes
 LONGEST_S = 400
 
 
@@ -25,7 +25,7 @@ async def test_what_was_acknowledged_is_there_and_the_ring_is_one(tmp_path: Path
     print(f"FAULT_SEED={seed}")
     outcome = await Run(seed, tmp_path, SECONDS).go()
     judged = verdict(outcome)
-    if judged.report:  # not an assert: pytest would print the whole history
+    if judged.report:  # no assert: pytest would print the whole history
         pytest.fail(judged.report, pytrace=False)
     print(judged.summary)
     kinds = {(fault.target.split()[0], fault.kind) for fault in outcome.faults}

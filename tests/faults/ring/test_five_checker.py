@@ -1,4 +1,4 @@
-"""The checker of the five nodes finds what is wrong: each rule, by a small history in which exactly that is so."""
+"""The checker of the five nodes finds each violation: every rule has a small history that breaks only it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.faults.ring.plan import QUEUES, WAYS
 from tests.faults.ring.run import Outcome
 from tests.faults.ring.verdict import verdict
 
-COUNT = 10  # pushes on each way
+COUNT = 10  # pushes per way
 KEPT = next(way for way in WAYS if not way.is_pulled and way.goes_round)
 PULLED = next(way for way in WAYS if way.is_pulled)
 
 
 class Case:
-    """Ten pushes on each way, all of them answered OK and in their queues; one of those that are pulled was."""
+    """A run without faults: ten pushes on each way, all answered OK and queued; one of them pulled."""
 
     def __init__(self) -> None:
         self.history = History()
@@ -96,7 +96,7 @@ def test_what_stands_in_the_queue_is_not_dead_too() -> None:
 
 
 def test_a_message_may_be_given_out_again() -> None:
-    """At least once: whoever gave it out may have died before it knew that it was taken."""
+    """Check that a redelivery is allowed: a node may die after delivering a message and before recording it."""
     case = Case()
     first = case.history.pulls[0]
     case.history.pulls.append(Pull(first.body, first.queue, "node 4", first.at + 5))
@@ -167,7 +167,7 @@ def test_while_nobody_has_looked_nothing_is_known_to_be_missing() -> None:
     assert "[lost]" not in verdict(outcome).report
 
 
-# the ring, as nodes tell it
+# the ring, as nodes report it
 
 
 def told(name: str, successor: str | None, leader: str, predecessor: str | None = "?") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether a run was well, and if not: seed, faults, and what was wrong."""
+"""Verdict on a run; for violations, report the seed, the faults and the violations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.faults.telling import Judged, Violation, judged
 def judge(outcome: Outcome) -> list[Violation]:
     found = [Violation("stuck", text) for text in outcome.failures]
     found += [Violation("logged", text) for text in outcome.logged]
-    if not outcome.is_read:  # nobody saw what was left: that anything is missing proves nothing
+    if not outcome.is_read:  # missing messages may still be in a store that could not be read
         return found
     return found + check(outcome.history)
 
 
 def summary(outcome: Outcome) -> str:
-    """One line: what was done, and how much there was of it."""
+    """Return one line with the run's parameters and counts."""
     history = outcome.history
     parts = [f"seed {outcome.seed}", f"{outcome.seconds:.0f} s", f"{outcome.kills} kills"]
     parts.append(f"{len(outcome.faults)} faults")

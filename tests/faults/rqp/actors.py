@@ -1,4 +1,4 @@
-"""Who puts messages in during a run: one for each way."""
+"""Producers of a run, one per way."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.faults.rqp.history import Book, Put
 from tests.faults.rqp.system import System
 
 SIZES = (0,) * 90 + (600,) * 6 + (5_000,) * 3 + (60_000,)  # octets beyond the head
-PACE_S = 0.05  # after a call that failed, or a queue that was full
-RUNS = {"rqp-mca": (1, 1, 5, 20), "rqp-cast": (1, 1, 2, 5)}  # messages in one call
-PAUSE_S = 0.15  # between two calls, at most
-PAUSE_ONCE_S = 0.1  # the same where each message must arrive once: some of them shall always be under way
+PACE_S = 0.05  # delay after a failed call or a full queue
+RUNS = {"rqp-mca": (1, 1, 5, 20), "rqp-cast": (1, 1, 2, 5)}  # numbers of messages per call
+PAUSE_S = 0.15  # longest pause between two calls
+PAUSE_ONCE_S = 0.1  # the same on exactly-once ways: shorter, to keep messages in transit
 
 
 class Producer:
-    """What is not answered may be stored or not: it is not put in again."""
+    """A producer. It does not retry unanswered puts, whose outcome is unknown."""
 
     def __init__(self, seed: int, book: Book, system: System) -> None:
         self._book = book
@@ -36,7 +36,7 @@ class Producer:
                 await asyncio.sleep(PACE_S)
 
     async def put(self, count: int) -> bool:
-        """In one call; whether all were stored."""
+        """Put messages with one call; return whether all were stored."""
         puts = [self._next() for _ in range(count)]
         bodies = [len(put.body).to_bytes(4, "big") + put.body for put in puts]
         try:

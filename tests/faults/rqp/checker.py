@@ -1,14 +1,14 @@
-"""What must hold after a run, whatever was killed or cut when (docs/rqp.md, "What is promised", "What it promises").
+"""Violations of the guarantees that hold with any kills and cuts (docs/rqp.md, "What is promised", "What it promises").
 
-foreign    arrived, or dead, though nobody put it in, or it was refused; or on another way than its own: but one that
-           came to a port whose last owner was killed is `injured` there (rqp_cast.md 5.2)
-lost       certain, stored, and never arrived; or uncertain, neither arrived nor dead, and nothing had happened
-uncounted  the same, and it was put in when stores alone died: edges that live count what they lose
-doubled    arrived twice: certain by RQP/cast, or by any other way though nothing had happened in between
-order      overtaken by a later one, though nothing had happened since it was put in
+foreign    a message arrived or is dead that no producer put, that was refused, or that belongs to another way; except
+           that a message to a port whose last owner was killed is `injured` there (rqp_cast.md 5.2)
+lost       a certain, stored message never arrived; or, without a fault, an uncertain one neither arrived nor is dead
+uncounted  more uncertain messages were lost while only stores were killed than the edges, which kept running, counted
+doubled    a message arrived twice: on a way with certain RQP/cast, or without a fault on any other way
+order      a later message overtook one without a fault since it was put
 
-"Nothing had happened" means: no fault of a process or cable of this way from when the message was put in until it
-arrived. A fault lasts until all edges serve again, and somewhat longer: for what dead processes hold is given up late.
+"Without a fault" means: no fault of a process or cable of this way from the put of the message to its arrival. A fault
+lasts until all edges serve again, and AFTERWARDS_S more, because resources of dead processes are released late.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.faults.episodes import Kind
 from tests.faults.rqp.history import HEAD, Alone, Arrival, Book, Letter, Put
 from tests.faults.telling import Violation
 
-AFTERWARDS_S = 8.0  # sessions, reservations, pauses: whatever ran when it was over has ended by then
+AFTERWARDS_S = 8.0  # sessions, reservations and pauses from the time of a fault have expired by then
 FOR_EVER = float("inf")
 
 
@@ -44,11 +44,11 @@ def _uncounted(checks: Iterable[Check], alone: Alone) -> Iterator[Violation]:
 
 @dataclass(frozen=True)
 class Check:
-    """Of one way."""
+    """The check of one way."""
 
     book: Book
     faults: Sequence[Fault]
-    books: Sequence[Book] = ()  # of all ways
+    books: Sequence[Book] = ()  # the books of all ways
 
     @cached_property
     def by_body(self) -> dict[bytes, Put]:
@@ -60,12 +60,12 @@ class Check:
 
     @cached_property
     def dead(self) -> set[bytes]:
-        """Heads of bodies: of a message that was not received whole, not more may be there."""
+        """Heads of the bodies of dead letters; a partly received message may have no more than that."""
         return {letter.body[:HEAD] for letter in self.book.letters}
 
     @cached_property
     def firsts(self) -> list[Arrival]:
-        """Each message's first arrival, of those that were put in."""
+        """First arrivals of messages that were put."""
         found: dict[bytes, Arrival] = {}
         for arrival in self.book.arrivals:
             if arrival.body in self.by_body:
@@ -96,7 +96,7 @@ class Check:
         return self._like(letter.body)
 
     def _like(self, body: bytes) -> list[Put]:
-        if len(body) < HEAD:  # cut within its head
+        if len(body) < HEAD:  # truncated within its head
             return self.book.puts
         return self._by_head.get(body[:HEAD], [])
 
@@ -116,14 +116,14 @@ class Check:
                 yield self._say("lost", f"{put} neither arrived nor is dead, and nothing had happened")
 
     def gone(self, alone: Alone) -> list[Put]:
-        """Uncertain ones that are nowhere, of those that were put in then."""
+        """Return uncertain messages put in the period of `alone` that neither arrived nor are dead."""
         if self.book.way.is_certain:
             return []
         puts = [put for put in self.book.puts if put.is_stored and alone.began <= put.began <= alone.ended]
         return [put for put in puts if not self.times[put.body] and put.body[:HEAD] not in self.dead]
 
     def _passed(self, put: Put) -> float:
-        """When a later one arrived: by then it had been sent."""
+        """Return when a later message first arrived; this one had been sent by then."""
         later = (each.at for each in self.firsts if self._number(each.body) > self._number(put.body))
         return min(later, default=FOR_EVER)
 
@@ -139,7 +139,7 @@ class Check:
                 yield self._say("doubled", f"{put} arrived {count} times, and nothing had happened")
 
     def _order(self) -> Iterator[Violation]:
-        """Of those that were stored for certain: the others' puts may have taken effect late."""
+        """Check the order of messages known to be stored; other puts may have taken effect late."""
         highest: Arrival | None = None
         for arrival in self.firsts:
             put = self.by_body[arrival.body]
@@ -159,7 +159,7 @@ class Check:
         return self._numbers[body]
 
     def something_happened(self, first: float, last: float) -> bool:
-        """On this way, between these moments."""
+        """Return whether a fault affected this way between these times."""
         return any(
             fault.began <= last and first <= _end(fault) + AFTERWARDS_S
             for fault in self.faults
@@ -176,14 +176,14 @@ def _end(fault: Fault) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of ways of one kind, for the summary."""
+    """Numbers of messages on ways of one kind, for the summary."""
 
-    put: int  # stored, for sure
-    unknown: int  # nobody knows
-    arrived: int  # different ones
-    again: int  # arrivals beyond the first ones
+    put: int  # known to be stored
+    unknown: int  # without an answer
+    arrived: int  # distinct messages
+    again: int  # arrivals beyond the first of each message
     dead: int
-    gone: int  # uncertain ones that were sent and lost
+    gone: int  # uncertain messages that were sent and lost
 
 
 def count(books: Sequence[Book]) -> Counts:

@@ -1,4 +1,4 @@
-"""What was put in and what arrived. Times are s since 1970, as the stores' clocks have them."""
+"""Messages put and messages arrived. Times are seconds since 1970, by the stores' clocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tests.faults.rqp.plan import WAYS, Way
 
-HEAD = 26  # octets of a body that tell it from all others; a damaged message may have no more of it
+HEAD = 26  # octets of a body that identify it; a damaged message may have no more
 
 
 @dataclass(slots=True, eq=False)
@@ -17,7 +17,7 @@ class Put:
 
     body: bytes
     began: float
-    ended: float | None = None  # None: nobody knows whether it was stored
+    ended: float | None = None  # None: unknown whether it was stored
     ok: bool = False
 
     @property
@@ -34,10 +34,10 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One message of the queue at the other end, in its order."""
+    """One message of the destination queue; arrivals are in queue order."""
 
     body: bytes
-    at: float  # when that store took it
+    at: float  # when the destination store accepted it
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """When nothing was hit but stores: messages that were put in then may be lost, if edges have counted it."""
+    """A period in which only stores were killed; messages put in it may be lost if edges counted them as lost."""
 
     began: float
     ended: float
@@ -59,7 +59,7 @@ class Alone:
 
 @dataclass(slots=True, repr=False)
 class Book:
-    """All of one way: puts in the order in which they began, one after the other."""
+    """All messages of one way, with its puts in sequence."""
 
     way: Way
     puts: list[Put] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Book:
     letters: list[Letter] = field(default_factory=list)
 
     def body(self, size: int) -> bytes:
-        """For the next message: like no other."""
+        """Return a unique body for the next message."""
         head = f"{self.way} {len(self.puts):06d} ".encode()
         return head.ljust(HEAD, b".") + b"." * size
 

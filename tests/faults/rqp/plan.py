@@ -1,4 +1,4 @@
-"""Two systems, the ways between them, and what may happen to them."""
+"""Layout of an RQP run: two systems, the ways between them and the targets of faults."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from itertools import product
 from tests.faults.episodes import Kind, Scene, Step
 
 SYSTEMS = 2
-HOSTS = {  # of edges; all of a system say the first one's as their `address` (rqp_cast.md 2.3)
+HOSTS = {  # hosts of edges; all edges of a system use the first one's as their `address` (rqp_cast.md 2.3)
     "edge 0": "127.0.0.1",
     "edge 0b": "127.0.0.3",
     "edge 1": "127.0.0.2",
     "edge 1b": "127.0.0.4",
 }
-EDGES = {name: int(name[5]) for name in HOSTS}  # name: its system
+EDGES = {name: int(name[5]) for name in HOSTS}  # edge: system
 ADDRESSES = tuple(HOSTS[f"edge {system}"] for system in range(SYSTEMS))
-SILENCE_S = 2.0  # an owner of queues that is silent for longer has lost them
+SILENCE_S = 2.0  # an owner of queues that is silent for longer loses them
 SCENE = Scene(
     stores=tuple(f"store {system}" for system in range(SYSTEMS)),
     edges=tuple(EDGES),
@@ -24,7 +24,7 @@ SCENE = Scene(
     pair=("edge 0", "edge 0b"),
     silence_s=SILENCE_S,
 )
-# one after the other, so that what edges lose without being hit themselves can be held against what they count
+# in sequence; losses of edges that are not hit themselves can then be compared with their counters
 STORES_ALONE = tuple(
     Step(store, Kind.KILL, after_s, 1.5) for store, after_s in zip(SCENE.stores, (0.5, 4.0), strict=True)
 )
@@ -32,12 +32,12 @@ STORES_ALONE = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A transmission queue of one system, and the queue of the other one that it leads to."""
+    """A transmission queue of one system and its destination queue in the other system."""
 
     source: int  # system
     protocol: str  # rqp-mca, rqp-cast
     is_certain: bool
-    lane: int = 0  # others like it, side by side (rqp_cast.md 4.4)
+    lane: int = 0  # number among parallel ways of the same kind (rqp_cast.md 4.4)
 
     def __str__(self) -> str:
         return f"{self.source}-{self.protocol[4:]}-{'certain' if self.is_certain else 'uncertain'}{self.lane or ''}"
@@ -52,11 +52,11 @@ class Way:
 
     @property
     def is_once(self) -> bool:
-        """What arrives by this way arrives exactly once, whatever happens (rqp_cast.md 5.4)."""
+        """Return whether messages arrive exactly once on this way, with any faults (rqp_cast.md 5.4)."""
         return self.is_certain and self.protocol == "rqp-cast"
 
     def is_on(self, target: str) -> bool:
-        """Whether what happens to it may be felt here."""
+        """Return whether a fault of the target may affect this way."""
         if target.startswith("cable "):
             return self.protocol == "rqp-mca" and int(target[6]) == self.goal
         return True
@@ -64,6 +64,6 @@ class Way:
 
 WAYS = (
     *(Way(*each) for each in product(range(SYSTEMS), ("rqp-mca", "rqp-cast"), (True, False))),
-    # a kill shall meet several messages that must arrive once
+    # parallel ways, so that a kill hits several messages that must arrive exactly once
     *(Way(source, "rqp-cast", True, lane) for source, lane in product(range(SYSTEMS), (1, 2))),
 )

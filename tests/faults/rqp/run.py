@@ -1,6 +1,6 @@
-"""One run: two systems joined by RQP/MCA and by RQP/cast, faults for a while, then peace until all has arrived.
+"""One fault run: two systems joined by RQP/MCA and RQP/cast under faults, then a wait until all messages have arrived.
 
-Then the stores alone die once more; and in the end twenty messages are put in on each way while nothing happens.
+Then only the stores are killed once more; finally twenty messages are put on each way without faults.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from tests.rqp.cast.net import Net
 from tests.servers import free_port
 
 SECONDS = 45.0
-RESUME_S = 30.0  # everything runs again: so long may it take until all edges are ready
-HEAL_S = 60.0  # after the last fault, until everything has left
-CALM = 20  # messages on each way, when nothing happens any more
-ACCOUNTED = {"rqp_message_lost"}  # errors that edges log, and count: the checker looks at the counters
-QUIET_S = 1.5  # nothing more arrives
+RESUME_S = 30.0  # longest time until all edges are ready, once everything runs again
+HEAL_S = 60.0  # longest time from the last fault until all messages are sent
+CALM = 20  # messages per way, after the faults
+ACCOUNTED = {"rqp_message_lost"}  # logged errors that edges also count; the checker compares the counters
+QUIET_S = 1.5  # without arrivals for this long, nothing is in transit
 
 
 @dataclass(slots=True, repr=False)
 class Outcome:
-    """All that a run leaves to be judged."""
+    """Everything that the verdict on a run needs."""
 
     seed: int
     history: History
     faults: list[Fault]
     kills: int = 0
     seconds: float = 0.0
-    healed_s: float | None = None  # after the last fault
+    healed_s: float | None = None  # time from the last fault until all messages were sent
     alone: Alone | None = None
-    failures: list[str] = field(default_factory=list)  # what could not even be brought to an end
-    logged: list[str] = field(default_factory=list)  # what an edge must never have to log
+    failures: list[str] = field(default_factory=list)  # steps that could not be completed
+    logged: list[str] = field(default_factory=list)  # errors logged by edges
 
 
 class Run:
@@ -76,7 +76,7 @@ class Run:
         self.outcome = Outcome(seed, History(), self._disturbance.faults)
 
     async def go(self) -> Outcome:
-        """Never raises for what the servers did: that is in the outcome."""
+        """Carry out the run. Misbehaviour of servers is recorded in the outcome, not raised."""
         out = self.outcome
         try:
             await self._set_up()
@@ -104,7 +104,7 @@ class Run:
             self._producers.append(Producer(self.outcome.seed, book, self._systems[book.way.source]))
 
     async def _resumed(self) -> None:
-        """Returns once every edge is ready, which needs its store. Raises Stuck."""
+        """Wait until every edge is ready, which requires its store. Raise Stuck if one is not in time."""
 
         async def ready(edge: RqpEdge) -> None:
             what = f"{edge.name} is ready again"
@@ -113,7 +113,7 @@ class Run:
         await together(*(ready(edge) for edge in self._edges.values()))
 
     async def _while_they_put(self, work: Coroutine[Any, Any, None]) -> None:
-        """Raises Stuck."""
+        """Do the work while the producers put messages. Raise Stuck if one does not end."""
         stopping = asyncio.Event()
         putting = [asyncio.create_task(producer.play(stopping)) for producer in self._producers]
         try:
@@ -128,7 +128,7 @@ class Run:
             await asyncio.gather(*putting, return_exceptions=True)
 
     async def _kill_stores_alone(self) -> Alone:
-        """Raises Stuck."""
+        """Kill only the stores while messages are put, and compare the counters of lost messages. Raise Stuck."""
         before, began = await self._lost(), time.time()
         await self._while_they_put(self._disturbance.episode(STORES_ALONE))
         ended = time.time()
@@ -137,18 +137,18 @@ class Run:
         return Alone(began, ended, await self._lost() - before)
 
     async def _lost(self) -> Counter[str]:
-        """As the edges count it, by protocol."""
+        """Return the messages counted as lost by all edges, by protocol."""
         found = [await asyncio.to_thread(edge.lost) for edge in self._edges.values()]
         return sum(found, Counter())
 
     async def _heal(self) -> float:
-        """Everything leaves; how long that took, s. Raises Stuck."""
+        """Wait until all messages are sent and return how many seconds that took. Raise Stuck if it takes too long."""
         began = time.time()
         await eventually(self._have_sent_all, HEAL_S, "all has been sent")
         return time.time() - began
 
     async def _put_in_peace(self) -> None:
-        """All of this must arrive, once and in its order. Raises Stuck."""
+        """Put messages without faults; all must arrive once and in order. Raise Stuck if a put fails."""
         for producer in self._producers:
             for _ in range(CALM):
                 if not await producer.put(1):
@@ -160,7 +160,7 @@ class Run:
         return all([await system.has_sent_all() for system in self._systems])
 
     async def _nothing_arrives(self) -> None:
-        """What is uncertain may be on its way when its sender has nothing more to do with it."""
+        """Wait until no more messages arrive; uncertain ones may be in transit after their sender is done with them."""
         before = -1
         while (now := sum([await system.arrived() for system in self._systems])) != before:
             before = now

@@ -1,4 +1,4 @@
-"""One of the two systems: its store, its queues, and how a run looks at them beside the edges."""
+"""One of the two systems: its store and queues, inspected directly, without the edges."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tests.faults.rqp.plan import WAYS, Way
 from tests.servers import Server
 
 DOMAIN = "main"
-BACKLOG = 500  # messages of a transmission queue; more are refused: what waits must leave in time on slow machines too
-AT_ONCE = 1000  # messages taken out with one request
+BACKLOG = 500  # length limit of transmission queues, short enough to drain in time on slow machines
+AT_ONCE = 1000  # messages per take
 
 
 class System:
     def __init__(self, number: int, directory: Path) -> None:
         self.number = number
         self.server = Server("valkey", directory / f"store{number}")
-        # edges sweep whoever is silent for their time-out
+        # edges sweep any session that is silent for their time-out, this one too
         self._store = Store(self.server.url, "faults", timing=Timing(beat_s=STORE["heartbeat_s"]))
         self._queues: dict[Way, Queue] = {}
 
     async def open(self) -> None:
-        """The server runs."""
+        """Initialise the running store and declare its queues."""
         await self._store.initialise()
         for way in WAYS:
             here = way.source == self.number
@@ -45,7 +45,7 @@ class System:
         return self._queues[way]
 
     async def has_sent_all(self) -> bool:
-        """False too while the store cannot be asked."""
+        """Return whether the transmission queues are empty; False if the store is unavailable."""
         try:
             for way, queue in self._queues.items():
                 stats = await self._store.listing.stats(queue)
@@ -56,7 +56,7 @@ class System:
         return True
 
     async def arrived(self) -> int:
-        """So many stand in the queues that others fill."""
+        """Return the number of ready messages in the destination queues."""
         return sum(
             [
                 (await self._store.listing.stats(q))["ready"]
@@ -66,7 +66,7 @@ class System:
         )
 
     async def read(self, books: dict[Way, Book]) -> None:
-        """Takes out what arrived, and reads dead letters of both ends. Raises StoreError."""
+        """Take the messages that arrived and read all dead letters. Raise StoreError on failure."""
         await self._store.open_domain(DOMAIN).pipe.ready()
         client = self.client()
         for way, queue in self._queues.items():

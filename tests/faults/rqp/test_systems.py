@@ -1,7 +1,7 @@
-"""Two systems joined by RQP/MCA and RQP/cast, both ways: what docs/rqp.md promises, whatever is killed or cut.
+"""Two systems joined by RQP/MCA and RQP/cast keep the guarantees of docs/rqp.md despite kills and cuts.
 
-One run here; `make faults SEEDS=10` makes many. FAULT_SEED repeats one: the same faults are planned for the same
-moments and every producer makes the same choices, but what meets which fault is up to the machine.
+This is one run; `make faults SEEDS=10` does many. FAULT_SEED repeats a run: the planned faults, their times and every
+producer's choices are the same, but which message coincides with which fault depends on the machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.faults.rqp.run import Run
 from tests.faults.rqp.verdict import verdict
 from tests.faults.seeds import first_seed
 
-SECONDS = 10.0  # of faults; the start, healing, and peace come on top
+SECONDS = 10.0  # time under faults, without start, recovery and final messages
 LONGEST_S = 300
 
 
@@ -25,7 +25,7 @@ async def test_certain_messages_arrive_and_the_others_are_accounted_for(tmp_path
     print(f"FAULT_SEED={seed}")
     outcome = await Run(seed, tmp_path, SECONDS).go()
     judged = verdict(outcome)
-    if judged.report:  # not an assert: pytest would print the whole history
+    if judged.report:  # no assert: pytest would print the whole history
         pytest.fail(judged.report, pytrace=False)
     print(judged.summary)
     assert outcome.faults

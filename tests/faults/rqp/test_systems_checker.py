@@ -1,4 +1,4 @@
-"""The checker of the two systems finds what is wrong: each rule, by a small history in which exactly that is so."""
+"""The checker of the two systems finds each violation: every rule has a small history that breaks only it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tests.faults.rqp.history import HEAD, Alone, Arrival, Letter, Put
 from tests.faults.rqp.history import History as Books
 from tests.faults.rqp.plan import WAYS, Way
 
-COUNT = 10  # messages on each way, ten seconds apart
+COUNT = 10  # messages on each way, STEP_S apart
 STEP_S = 10.0
-DELAY_S = 0.5  # until they arrive
+DELAY_S = 0.5  # from sending to arrival
 MCA, MCA_UNSURE = Way(0, "rqp-mca", True), Way(0, "rqp-mca", False)
 CAST, CAST_UNSURE = Way(0, "rqp-cast", True), Way(0, "rqp-cast", False)
 
 
 class Case:
-    """Ten messages on each way, all of which arrived; nothing happened."""
+    """A run without faults: ten messages on each way, all of which arrived."""
 
     def __init__(self) -> None:
         self.books = Books().books
@@ -46,12 +46,12 @@ class Case:
         return put
 
     def again(self, way: Way, number: int, at: float) -> None:
-        """Number so and so arrives once more."""
+        """Let message `number` arrive once more."""
         self.books[way].arrivals.append(Arrival(self.books[way].puts[number].body, at))
         self.books[way].arrivals.sort(key=lambda arrival: arrival.at)
 
     def late(self, way: Way, number: int, at: float) -> None:
-        """It arrives then instead."""
+        """Let message `number` arrive at `at` instead."""
         self.lose(way, number)
         self.again(way, number, at)
 
@@ -78,7 +78,7 @@ def test_what_faults_explain() -> None:
     case.late(CAST, 4, 51.0)
     case.lose(MCA_UNSURE, 5)
     case.lose(CAST_UNSURE, 5)
-    assert case.rules() == {"lost"}  # 5 was put in AFTERWARDS_S too late
+    assert case.rules() == {"lost"}  # message 5 was put AFTERWARDS_S too late to be excused
     case.happens("edge 0", 45.0 + AFTERWARDS_S)
     assert case.rules() == set()
 
@@ -113,7 +113,7 @@ def test_a_certain_message_may_be_dead_as_well_but_not_instead() -> None:
 
 
 def test_a_message_that_came_to_the_port_of_a_dead_session_is_injured_there() -> None:
-    """rqp_cast.md 5.2; it says its key, and is sent again."""
+    """Check that a message to the port of a dead session becomes injured there and is resent (rqp_cast.md 5.2)."""
     case = Case()
     body = case.books[CAST].puts[3].body
     case.books[CAST_UNSURE].letters.append(Letter(body, "injured"))
@@ -134,7 +134,7 @@ def test_what_edges_counted_accounts_for_what_dead_stores_did_not_take() -> None
     assert case.rules() == {"uncounted"}
     case.alone = Alone(30.0, 39.0, {"rqp-mca": 1, "rqp-cast": 1})
     assert case.rules() == set()
-    case.lose(MCA_UNSURE, 2)  # put in before, and then the fault explains it
+    case.lose(MCA_UNSURE, 2)  # put before the fault, which then explains its loss
     case.happens("edge 1", 20.1)
     assert case.rules() == set()
 
@@ -155,7 +155,7 @@ def test_the_summary_counts() -> None:
     )
 
 
-# what must be found
+# violations to find
 
 
 def lost_certain(case: Case) -> None:
@@ -176,13 +176,13 @@ def lost_at_the_end(case: Case) -> None:
 
 
 def lost_and_something_happened_elsewhere(case: Case) -> None:
-    """The cable to system 0 is none of a way to system 1."""
+    """Lose a message to system 1 while the cable to system 0, which it does not use, is cut."""
     case.happens("cable 0", 30.0)
     case.lose(MCA_UNSURE, 3)
 
 
 def lost_by_cast_and_a_cable_was_cut(case: Case) -> None:
-    """Cables carry RQP/MCA."""
+    """Lose a message of RQP/cast while a cable, which carries only RQP/MCA, is cut."""
     case.happens("cable 1", 30.0)
     case.lose(CAST_UNSURE, 3)
 

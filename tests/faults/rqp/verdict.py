@@ -1,4 +1,4 @@
-"""Whether a run was well, and if not: seed, faults, and what was wrong."""
+"""Verdict on a run; for violations, report the seed, the faults and the violations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def judge(outcome: Outcome) -> list[Violation]:
 
 
 def summary(outcome: Outcome) -> str:
-    """One line: what was done, and how much there was of it."""
+    """Return one line with the run's parameters and counts."""
     parts = [f"seed {outcome.seed}", f"{outcome.seconds:.0f} s", f"{outcome.kills} kills"]
     parts.append(f"{len(outcome.faults)} faults")
     for protocol in ("rqp-mca", "rqp-cast"):

@@ -1,4 +1,4 @@
-"""Who sends and who listens during a run: they go on when a connection breaks, and write down what they did and saw."""
+"""Publishers and subscribers of a run. They reconnect when a connection breaks, and record what they send and get."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ PATTERNS = (
 PUBLISHERS = 4
 SUBSCRIBERS = 12
 CONNECT_S = 5.0
-ANSWER_S = 60.0  # stopped processes go on after a few seconds; longer than this is a fault of the edge's
-PAUSE_S = 0.1  # before a connection that broke is made anew
-PAUSES = 0.003  # how likely a slow reader stands still before a line
-SMALL_BUFFER = 8 << 10  # of a slow reader's socket
-FLOOD = 200  # large messages at once, now and then
-LARGE = 6000  # octets of some messages, so that much waits for a slow reader
+ANSWER_S = 60.0  # stopped processes resume within seconds; a longer wait is a fault of the edge
+PAUSE_S = 0.1  # delay before reconnecting
+PAUSES = 0.003  # probability that a slow reader pauses before a line
+SMALL_BUFFER = 8 << 10  # receive buffer of a slow reader, in octets
+FLOOD = 200  # number of large messages occasionally sent at once
+LARGE = 6000  # size of some messages in octets, so that data piles up for slow readers
 
 GONE = (OSError, TimeoutError, asyncio.IncompleteReadError)
 
 
 class Silent(Exception):
-    """an edge left somebody without an answer"""
+    """An edge did not answer a client."""
 
 
 @dataclass(slots=True)
 class World:
-    """What all actors share."""
+    """State shared by all actors."""
 
     seed: int
     edges: list[TextEdge]
-    stores: dict[str, int]  # by edge
+    stores: dict[str, int]  # store of each edge
     history: History = field(default_factory=History)
-    stopping: asyncio.Event = field(default_factory=asyncio.Event)  # nothing more is sent
-    hurrying: asyncio.Event = field(default_factory=asyncio.Event)  # slow readers read what there is
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)  # set: publishers stop
+    hurrying: asyncio.Event = field(default_factory=asyncio.Event)  # set: slow readers stop pausing
 
 
 async def connect(edge: TextEdge, buffer: int = 0) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Raises what GONE names."""
+    """Connect to an edge. Raise one of GONE if that fails."""
     sock = socket.socket()
     if buffer:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -68,7 +68,7 @@ async def connect(edge: TextEdge, buffer: int = 0) -> tuple[asyncio.StreamReader
 
 
 class Publisher:
-    """Numbers its messages; a number whose answer never came is not used again."""
+    """A publisher that numbers its messages; it does not reuse numbers of unanswered ones."""
 
     def __init__(self, world: World, name: str, edges: list[TextEdge]) -> None:
         self._world = world
@@ -78,14 +78,14 @@ class Publisher:
         self._numbers = count(1)
 
     async def play(self) -> None:
-        """Raises Silent."""
+        """Publish until the run stops. Raise Silent if an edge does not answer."""
         while not self._world.stopping.is_set():
             with contextlib.suppress(*GONE):
                 await self._session(self._rng.choice(self._edges))
             await asyncio.sleep(self._rng.uniform(0, 2 * PAUSE_S))
 
     async def send_once(self, edge: TextEdge, tags: tuple[bytes, ...]) -> bool:
-        """One SEND for each tag; whether all were answered OK. Raises Silent."""
+        """Send one SEND per tag and return whether all were answered OK. Raise Silent if one is not answered."""
         sends: list[Sent] = []
         with contextlib.suppress(*GONE):
             reader, writer = await connect(edge)
@@ -107,7 +107,7 @@ class Publisher:
                 is_flood = rng.random() < 0.005
                 much = FLOOD if is_flood else rng.choice((1, 1, 5, 20))
                 sends = [self._sent(edge, number, rng.choice(TAGS), is_flood) for _ in range(much)]
-                if rng.random() < 0.005:  # leaves in the middle: nobody knows what became of these
+                if rng.random() < 0.005:  # disconnects at once, so that the outcome is unknown
                     self._begin(writer, sends)
                     await asyncio.sleep(0)
                     break
@@ -148,7 +148,7 @@ class Publisher:
 
 
 class Subscriber:
-    """Subscribes, listens until the connection breaks, and subscribes anew: another life."""
+    """A subscriber that resubscribes whenever its connection ends; each connection is one life."""
 
     def __init__(
         self, world: World, name: str, edges: list[TextEdge], patterns: tuple[bytes, ...], slow: bool
@@ -161,7 +161,7 @@ class Subscriber:
         self._rng = random.Random(f"{world.seed} {name}")
 
     async def play(self) -> None:
-        """Until it is cancelled."""
+        """Subscribe and listen until cancelled."""
         while True:
             edge = self._rng.choice(self._edges)
             life = Life(self._name, self._world.stores[edge.name], edge.name)
@@ -172,7 +172,7 @@ class Subscriber:
             await asyncio.sleep(self._rng.uniform(0, 2 * PAUSE_S))
 
     async def _live(self, life: Life, edge: TextEdge) -> None:
-        """Raises what GONE names."""
+        """Play one life. Raise one of GONE if the connection breaks."""
         reader, writer = await connect(edge, SMALL_BUFFER if self._slow else 0)
         try:
             self._world.history.lives.append(life)
@@ -187,7 +187,7 @@ class Subscriber:
     async def _subscribe(
         self, life: Life, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """One after the other, or all at once."""
+        """Send the subscriptions, one by one or pipelined, and wait until all are confirmed."""
         now = time.monotonic()
         wanted = [Subscription(b"%d" % (7 * i), pattern, now) for i, pattern in enumerate(self._patterns)]
         waiting: deque[Subscription] = deque()
@@ -205,7 +205,7 @@ class Subscriber:
     async def _read(
         self, life: Life, reader: asyncio.StreamReader, waiting: deque[Subscription] | None = None
     ) -> None:
-        """A line. Raises ConnectionError if that was no good answer."""
+        """Read one line. Raise ConnectionAbortedError if it refuses a subscription."""
         if self._slow and not self._world.hurrying.is_set() and self._rng.random() < PAUSES:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._rng.uniform(0.5, 5.0)):
@@ -216,7 +216,8 @@ class Subscriber:
             life.lines.append((identifier, text))
         elif waiting and line == b"OK":
             waiting.popleft().confirmed = time.monotonic()
-        elif waiting and line.startswith(b"ERROR "):  # the store is away: none of these will get anything
+        elif waiting and line.startswith(b"ERROR "):
+            # store unavailable: unconfirmed subscriptions get nothing
             life.subscriptions = [s for s in life.subscriptions if s.confirmed is not None]
             raise ConnectionAbortedError
         else:
@@ -224,7 +225,7 @@ class Subscriber:
 
 
 def cast(world: World) -> tuple[list[Publisher], list[Subscriber]]:
-    """One publisher for each store and one that goes from store to store; four subscribers at each, one slow."""
+    """Return one publisher per store and one for all; four subscribers per store, one of them slow."""
     at = [[edge for edge in world.edges if world.stores[edge.name] == store] for store in range(3)]
     publishers = [Publisher(world, f"p{i}", at[i] if i < 3 else world.edges) for i in range(PUBLISHERS)]
     subscribers = [

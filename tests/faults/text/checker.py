@@ -1,13 +1,13 @@
-"""What must hold after a run, whatever was killed or cut when (pubsub.md 3, 4).
+"""Violations of the guarantees that hold with any kills and cuts (pubsub.md 3, 4).
 
-foreign    in a log, or given to a subscriber: what nobody sent, what was refused, or what does not match
-doubled    twice in a log, or twice for one subscription
-lost       answered OK and not in every log; or missed by a subscription that was there for it
+foreign    a log or a subscriber has a message that was not sent, that was refused, or that does not match
+doubled    a log or a subscription has a message twice
+lost       a message answered OK is missing from a log, or from a subscription active at the time
 order      a store's log contradicts the order in which its clients sent; another store has those entries in another
-           order; or a subscriber saw them otherwise than they stand in his store's log
-early      a subscription got what had been answered before it was asked for
-differ     the stores do not hold the same (origin, incarnation, number), or not the same message under it
-gaps       a store counted numbers that nobody had any more: nothing was trimmed
+           order; or a subscriber got them in another order than its store's log
+early      a subscription got a message that was answered before the SUBSCRIBE was sent
+differ     the stores hold different sets of (origin, incarnation, number), or different messages under one of them
+gaps       a store counted numbers that no neighbour had any more, although nothing was trimmed
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from itertools import pairwise
 from tests.faults.telling import Violation
 from tests.faults.text.history import Book, Entry, Life, Sent, Subscription
 
-CATCHING_UP_S = (
-    10.0  # a new subscription may be behind the others of its connection for so long: cables stand still
-)
+# how long a new subscription may lag behind the others of its connection, as cables stand still
+CATCHING_UP_S = 10.0
 
 
 def check(sent: Sequence[Sent], books: Sequence[Book], lives: Iterable[Life]) -> list[Violation]:
-    """books: one for each store, in the order of `Sent.store` and `Life.store`."""
+    """Check a run; `books` has one book per store, indexed by `Sent.store` and `Life.store`."""
     by_text = {send.text: send for send in sent}
     found = [*check_same(books)]
     for number, book in enumerate(books):
@@ -42,7 +41,7 @@ def check(sent: Sequence[Sent], books: Sequence[Book], lives: Iterable[Life]) ->
 
 
 def check_same(books: Sequence[Book]) -> Iterator[Violation]:
-    """All logs hold the same numbers, and the same under each of them."""
+    """Check that all logs hold the same numbers with the same messages."""
     first = books[0]
     told = {(entry.origin, entry.number): (entry.tag, entry.text) for entry in first.entries}
     for number, book in enumerate(books):
@@ -64,7 +63,7 @@ def check_same(books: Sequence[Book]) -> Iterator[Violation]:
 
 
 def check_book(number: int, book: Book, sent: dict[bytes, Sent]) -> Iterator[Violation]:
-    """What was sent, once each; all that was answered."""
+    """Check that a log holds only sent messages, each once, and all that were answered OK."""
     here = Counter(entry.text for entry in book.entries)
     numbers = Counter((entry.origin, entry.number) for entry in book.entries)
     for what in [*(text for text in here if here[text] > 1), *(n for n in numbers if numbers[n] > 1)]:
@@ -81,7 +80,7 @@ def check_book(number: int, book: Book, sent: dict[bytes, Sent]) -> Iterator[Vio
 
 
 def check_sending_order(number: int, book: Book, sent: dict[bytes, Sent]) -> Iterator[Violation]:
-    """3.4: what one connection sent keeps its order; what was answered before another began stands before it."""
+    """Check that a log keeps each connection's order, and has a SEND behind those answered before it (3.4)."""
     here = [send for entry in book.entries if (send := sent.get(entry.text)) and send.store == number]
     place = {send.text: index for index, send in enumerate(here)}
     latest: dict[int, Sent] = {}
@@ -91,7 +90,7 @@ def check_sending_order(number: int, book: Book, sent: dict[bytes, Sent]) -> Ite
             if last is not None and place[last.text] > place[send.text]:
                 yield Violation("order", f"{send} stands before {last}, by the same sender")
             latest[send.connection] = send
-    first: Sent | None = None  # of those that stand behind, the one that was answered first
+    first: Sent | None = None  # of the messages behind, the one answered first
     for send in reversed(here):
         if first is not None and first.answered is not None and first.answered < send.began:
             yield Violation("order", f"{send} stands before {first}, which was answered before")
@@ -102,7 +101,7 @@ def check_sending_order(number: int, book: Book, sent: dict[bytes, Sent]) -> Ite
 
 
 def check_order_of(book: Book, other: Book) -> Iterator[Violation]:
-    """4.5: what arose at one store stands in its order in the other's log too."""
+    """Check that another log keeps the order of messages from this book's store (4.5)."""
     place = {entry.text: index for index, entry in enumerate(book.entries) if entry.store == book.store}
     there = [entry for entry in other.entries if entry.store == book.store and entry.text in place]
     for one, two in pairwise(there):
@@ -114,7 +113,7 @@ def check_order_of(book: Book, other: Book) -> Iterator[Violation]:
 
 
 class LifeCheck:
-    """One connection of a subscriber, against the log of his store."""
+    """The check of one connection of a subscriber against the log of its store."""
 
     def __init__(self, life: Life, book: Book, sent: dict[bytes, Sent]) -> None:
         self._life = life
@@ -140,7 +139,7 @@ class LifeCheck:
         yield from self._check_together()
 
     def _check_one(self, subscription: Subscription, texts: list[bytes]) -> Iterator[Violation]:
-        """Each matching message of a stretch of the log once and in order, and the stretch is long enough."""
+        """Check that a subscription got each matching message of a long enough range of the log, once and in order."""
         matching = [i for i, entry in enumerate(self._entries) if subscription.matches(entry.tag)]
         rank = {place: index for index, place in enumerate(matching)}
         got = [self._place[text] for text in texts]
@@ -173,7 +172,7 @@ class LifeCheck:
     def _check_start(
         self, subscription: Subscription, matching: list[Entry], start: int, is_any: bool
     ) -> Iterator[Violation]:
-        """3.2: everything that began after the OK; nothing of his store that was answered before he asked."""
+        """Check that a subscription got all messages sent after its OK, and none of its store answered before (3.2)."""
         if subscription.confirmed is not None and (is_any or self._life.ended is None):
             for entry in matching[:start]:
                 send = self._sent.get(entry.text)
@@ -185,14 +184,17 @@ class LifeCheck:
                 yield self._violation("early", subscription, entry)
 
     def _was_before(self, send: Sent, subscription: Subscription) -> bool:
-        """Of another store nobody knows when it arrived here."""
+        """Return whether a message of this store was answered before the SUBSCRIBE.
+
+        The arrival times of messages from other stores are unknown.
+        """
         is_here = send.is_certain and send.store == self._life.store
         return is_here and send.answered is not None and send.answered < subscription.asked
 
     def _check_together(self) -> Iterator[Violation]:
-        """3.3, 3.4: over all subscriptions the order is the log's; of one message, that of the subscriptions.
+        """Check the order over all subscriptions: by the log, and for one message by subscription (3.3, 3.4).
 
-        But for what comes soon after a subscription was made: until it has caught up, the others may be further.
+        Messages soon after a new subscription are exempt: until it has caught up, the others may be ahead.
         """
         number = {s.identifier: index for index, s in enumerate(self._life.subscriptions)}
         steps = [
@@ -206,7 +208,7 @@ class LifeCheck:
                 yield Violation("order", text)
 
     def _was_confirmed(self, step: tuple[int, int]) -> bool:
-        """Long before the message was sent."""
+        """Return whether the subscription was confirmed long before the message was sent."""
         place, number = step
         send = self._sent.get(self._entries[place].text)
         confirmed = self._life.subscriptions[number].confirmed

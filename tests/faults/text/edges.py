@@ -1,4 +1,4 @@
-"""A text edge as a process of its own, with time-outs short enough to see them expire."""
+"""A text edge in its own process, with time-outs short enough to expire during a test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUEST_TIMEOUT_S = 6.0
 
 
 class TextEdge(EdgeProcess):
-    """link: settings of links other than the usual ones. neighbours: `host:port` of others' links."""
+    """A text edge. `link` overrides settings of links; `neighbours` are `host:port` of other edges' links."""
 
     def __init__(
         self,

@@ -1,24 +1,24 @@
-"""What the clients of a ring's run did and saw. Times are those of one monotonic clock, in seconds."""
+"""Requests and deliveries of the clients of a ring. Times are seconds of one monotonic clock."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
 
-SHOWN = 24  # octets of a text, where it is told
+SHOWN = 24  # octets of a text shown in reports
 Numbered = tuple[bytes, int]  # "<store> <incarnation>", number
 
 
 @dataclass(slots=True, eq=False)
 class Sent:
-    """One SEND. `text` is like no other's; the message in the log is exactly it."""
+    """One SEND. Its `text` is unique and equals the message in the log."""
 
     text: bytes
     tag: bytes
     store: int
     connection: int
     began: float
-    answered: float | None = None  # None: nobody knows whether it was stored
+    answered: float | None = None  # None: unknown whether it was stored
     ok: bool = False
 
     def __str__(self) -> str:
@@ -50,14 +50,14 @@ class Subscription:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Life:
-    """One connection of a subscriber, from its first SUBSCRIBE on. `ended` is None if it was there to the last."""
+    """One connection of a subscriber from its first SUBSCRIBE; `ended` is None if it lasted to the end of the run."""
 
     subscriber: str
     store: int
     edge: str
     subscriptions: list[Subscription] = field(default_factory=list)
     lines: list[tuple[bytes, bytes]] = field(default_factory=list)  # identifier, text
-    odd: list[bytes] = field(default_factory=list)  # lines that nobody had to send
+    odd: list[bytes] = field(default_factory=list)  # unexpected lines
     ended: float | None = None
 
 
@@ -80,7 +80,7 @@ class Entry:
 
 @dataclass(slots=True, repr=False)
 class Book:
-    """A store's log after the run, in its order, and what the store says that it holds."""
+    """A store's log after the run, in order, and the numbers that the store reports as held."""
 
     store: bytes
     entries: list[Entry]
@@ -89,7 +89,7 @@ class Book:
 
 
 class History:
-    """Everything that was sent and received."""
+    """All messages sent and received."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()

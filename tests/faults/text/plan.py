@@ -1,13 +1,13 @@
-"""What there is in a ring, and what may happen to it."""
+"""Layout of a ring of stores, and the targets of faults."""
 
 from __future__ import annotations
 
 from tests.faults.episodes import Scene
 
 STORES = 3
-EDGES = {"edge 0": 0, "edge 1": 1, "edge 2": 2, "edge 0b": 0}  # name: its store
-CABLES = tuple(f"cable {index}" for index in range(STORES))  # from the edges of a store to the next one's
-SILENCE_S = 2.0  # a link that carries nothing for longer is given up
+EDGES = {"edge 0": 0, "edge 1": 1, "edge 2": 2, "edge 0b": 0}  # edge: store
+CABLES = tuple(f"cable {index}" for index in range(STORES))  # from the edges of a store to those of the next
+SILENCE_S = 2.0  # a link that is silent for longer is closed
 SCENE = Scene(
     stores=tuple(f"store {index}" for index in range(STORES)),
     edges=tuple(EDGES),

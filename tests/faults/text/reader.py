@@ -1,4 +1,4 @@
-"""What a store holds, read beside the edges."""
+"""Read the contents of a store directly, without the edges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.faults.text.history import Book, Entry, Numbered
 
 
 class Reader:
-    """Of one store. `open` comes first."""
+    """A reader of one store; call `open` first."""
 
     def __init__(self, url: str) -> None:
         self.store = Store(url, "faults")
@@ -21,7 +21,7 @@ class Reader:
         self._replica = Replica(self._log)
 
     async def held(self) -> set[Numbered] | None:
-        """None while the store cannot be asked."""
+        """Return the numbers that the store holds, or None while it is unavailable."""
         try:
             found = (await self._replica.state()).held
         except StoreError:

@@ -1,4 +1,4 @@
-"""One run: three stores in a ring of links, faults for a while, then peace until all is healed, and what is left."""
+"""One fault run: three stores in a ring of links under faults, then recovery, and a dump of the logs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.pubsub.cable import Cable
 from tests.servers import Server, free_port
 
 SECONDS = 45.0
-RESUME_S = 30.0  # everything runs again: so long may it take until each edge stores again
-HEAL_S = 30.0  # after the last fault: until all logs hold the same, and all subscribers have it
-REACH_S = 10.0  # of it, until a message has reached everybody
+RESUME_S = 30.0  # longest time until each edge stores again, once everything runs again
+HEAL_S = 30.0  # longest time from the last fault until all logs are equal and all subscribers are up to date
+REACH_S = 10.0  # part of it: longest time for a message to reach all subscribers
 
 
 @dataclass(slots=True, repr=False)
 class Outcome:
-    """All that a run leaves to be judged."""
+    """Everything that the verdict on a run needs."""
 
     seed: int
     history: History
@@ -37,9 +37,9 @@ class Outcome:
     books: list[Book] = field(default_factory=list)
     kills: int = 0
     seconds: float = 0.0
-    healed_s: float | None = None  # after the last fault
-    failures: list[str] = field(default_factory=list)  # what could not even be brought to an end
-    logged: list[str] = field(default_factory=list)  # what an edge must never have to log
+    healed_s: float | None = None  # time from the last fault until recovery
+    failures: list[str] = field(default_factory=list)  # steps that could not be completed
+    logged: list[str] = field(default_factory=list)  # errors logged by edges
 
 
 class Run:
@@ -72,7 +72,7 @@ class Run:
         self.outcome = Outcome(seed, self._world.history, self._disturbance.faults)
 
     async def go(self) -> Outcome:
-        """Never raises for what the servers did: that is in the outcome."""
+        """Carry out the run. Misbehaviour of servers is recorded in the outcome, not raised."""
         out = self.outcome
         publishers, subscribers = cast(self._world)
         listening: list[asyncio.Task[None]] = []
@@ -99,12 +99,12 @@ class Run:
             await cable.open()
         for edge in self._edges:
             edge.spawn()
-        # before anything is sent: a link carries what arises after it was set up (pubsub.md 4.3)
+        # before the first SEND: a link carries only messages from after its setup (pubsub.md 4.3)
         await eventually(self._are_linked, RESUME_S, "all links are up")
         await self._resumed()
 
     async def _are_linked(self) -> bool:
-        """Each store follows both of the others."""
+        """Return whether each store follows both others."""
         followed = [await asyncio.to_thread(edge.sample, "penstock_links_following") for edge in self._edges]
         return sum(followed) == 2 * STORES
 
@@ -147,7 +147,7 @@ class Run:
             self._world.stopping.set()
 
     async def _resumed(self) -> None:
-        """Returns once every edge stores again. Raises Stuck."""
+        """Wait until every edge stores again. Raise Stuck if one does not."""
 
         async def stores(edge: TextEdge) -> None:
             what = f"{edge.name} stores again"
@@ -155,24 +155,24 @@ class Run:
 
         await together(*(stores(edge) for edge in self._edges))
 
-    # peace
+    # after the faults
 
     async def _heal(self) -> None:
-        """Whoever is still there gets everything. Raises Stuck."""
+        """Wait until links, subscribers and stores have recovered. Raise Stuck if they do not."""
         began = time.monotonic()
         self._world.hurrying.set()
         await eventually(self._are_linked, HEAL_S, "all links are up again")
         try:
             await eventually(self._reach_all, HEAL_S, "every subscriber is there and has all")
-        except Stuck as error:  # who misses what is for the checker to tell
+        except Stuck as error:  # the checker reports which messages are missing
             self.outcome.failures.append(str(error))
         await eventually(self._hold_the_same, HEAL_S, "all stores hold the same")
         self.outcome.healed_s = time.monotonic() - began
 
     async def _reach_all(self) -> bool:
-        """Messages sent at every edge have come to all subscribers, as often as they should.
+        """Send messages at every edge and return whether all subscribers got them for each matching subscription.
 
-        A slow reader may have been cut off without having noticed: then it subscribes anew, and there is another try.
+        A slow reader may not have noticed that it was disconnected; it will resubscribe, and a retry succeeds.
         """
         lives = self._lives()
         if len(lives) < SUBSCRIBERS or any(s.confirmed is None for life in lives for s in life.subscriptions):
@@ -189,7 +189,7 @@ class Run:
         return False
 
     def _lives(self) -> list[Life]:
-        """That have not ended."""
+        """Return the lives that have not ended."""
         return [life for life in self._world.history.lives if life.ended is None]
 
     async def _hold_the_same(self) -> bool:
@@ -198,7 +198,7 @@ class Run:
 
 
 def _has(life: Life, sent: list[Sent]) -> bool:
-    """For each of its subscriptions, all that match."""
+    """Return whether a life got all matching messages for each of its subscriptions."""
     got = set(life.lines)
     return all(
         (s.identifier, send.text) in got for s in life.subscriptions for send in sent if s.matches(send.tag)

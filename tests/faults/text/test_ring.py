@@ -1,7 +1,7 @@
-"""Three stores in a ring of links: nothing is lost, doubled or reordered, whatever is killed or cut (pubsub.md 3, 4).
+"""Three stores in a ring of links lose, duplicate and reorder no message despite kills and cuts (pubsub.md 3, 4).
 
-A short run here; `make faults SEEDS=10` makes many long ones. FAULT_SEED repeats one: the same faults are planned for
-the same moments and every actor makes the same choices, but what meets which fault is up to the machine.
+This is one short run; `make faults SEEDS=10` does many long ones. FAULT_SEED repeats a run: the planned faults, their
+times and every actor's choices are the same, but which request coincides with which fault depends on the machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.faults.seeds import first_seed
 from tests.faults.text.run import Run
 from tests.faults.text.verdict import verdict
 
-SECONDS = 10.0  # of faults; the start, and healing, come on top
+SECONDS = 10.0  # time under faults, without start and recovery
 LONGEST_S = 300
 
 
@@ -24,7 +24,7 @@ async def test_each_message_once_and_in_order_at_every_store(tmp_path: Path) -> 
     print(f"FAULT_SEED={seed}")
     outcome = await Run(seed, tmp_path, SECONDS).go()
     judged = verdict(outcome)
-    if judged.report:  # not an assert: pytest would print the whole history
+    if judged.report:  # no assert: pytest would print the whole history
         pytest.fail(judged.report, pytrace=False)
     print(judged.summary)
     assert outcome.faults

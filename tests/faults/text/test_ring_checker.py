@@ -1,4 +1,4 @@
-"""The checker of the ring finds what is wrong: each rule, by a small history in which exactly that is so."""
+"""The checker of the ring finds each violation: every rule has a small history that breaks only it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.faults.text.checker import CATCHING_UP_S, check
 from tests.faults.text.history import Book, Entry, Life, Sent, Subscription
 
 TAGS = (b"a", b"ab", b"b")
-COUNT = 12  # messages, in turn from stores 0, 1, 2
+COUNT = 12  # messages, from stores 0, 1 and 2 in turn
 EVERY_S = 3 * CATCHING_UP_S
-SUBSCRIBED = 5.5 * EVERY_S  # between two of them
+SUBSCRIBED = 5.5 * EVERY_S  # between two messages
 
 
 class Case:
-    """Twelve messages, now and then, in three equal logs; one subscriber for each store and two subscriptions."""
+    """A run without faults: twelve messages in three equal logs; per store one subscriber with two subscriptions."""
 
     def __init__(self) -> None:
         self.sent = [
@@ -41,7 +41,7 @@ class Case:
         return {violation.rule for violation in check(self.sent, self.books, self.lives)}
 
     def drop(self, book: int, text: bytes) -> None:
-        """Out of a log, and out of what its store says it holds."""
+        """Remove an entry from a log, and from the numbers that its store reports."""
         there = self.books[book]
         entry = next(entry for entry in there.entries if entry.text == text)
         there.entries.remove(entry)
@@ -61,7 +61,7 @@ def test_a_good_run_is_well() -> None:
 
 
 def test_what_nobody_knows_may_be_there_or_not() -> None:
-    """3.1: an unanswered SEND."""
+    """Check that the text of an unanswered SEND may be in the logs or not (3.1)."""
     case = Case()
     case.sent[4].answered = None
     assert case.rules() == set()
@@ -80,7 +80,10 @@ def test_a_broken_life_is_judged_up_to_its_end() -> None:
 
 
 def test_the_moment_of_subscription_may_be_earlier_than_its_ok() -> None:
-    """3.2: of another store nobody knows when it arrived; of one's own, what was not answered before."""
+    """Check that a subscriber may get texts from before its OK (3.2).
+
+    The arrival of a text from another store is unknown; one from its own store must be unanswered before the request.
+    """
     case = Case()
     case.lives[0].lines[:0] = [(b"1", b"m5"), (b"2", b"m5")]
     case.sent[5].answered = SUBSCRIBED
@@ -88,7 +91,7 @@ def test_the_moment_of_subscription_may_be_earlier_than_its_ok() -> None:
 
 
 def test_late_ones_of_a_young_subscription_may_come_behind_others() -> None:
-    """3.4: what came soon after the OK, for one subscription only."""
+    """Check that texts from soon after the OK of one subscription may be delivered out of order (3.4)."""
     case = Case()
     first, second, *rest = case.lives[1].lines
     case.lives[1].lines = [second, first, *rest]
@@ -145,19 +148,19 @@ def reordered_to_a_subscriber(case: Case) -> None:
 
 
 def reordered_between_subscriptions(case: Case) -> None:
-    """m6 is for 2 only, m7 for both, 1 first."""
+    """Swap m6, for subscription 2 only, with m7, for both."""
     lines = case.lives[0].lines
     lines[1], lines[2] = lines[2], lines[1]
 
 
 def reordered_where_it_arose(case: Case) -> None:
-    """Answered before the other began."""
+    """Swap two texts, the first answered before the second was sent."""
     for book in range(3):
         case.swap(book, 1, 4)
 
 
 def reordered_by_a_connection(case: Case) -> None:
-    """One connection's, without answers."""
+    """Swap two unanswered texts of one connection."""
     case.sent[0].answered = case.sent[3].answered = None
     for book in range(3):
         case.swap(book, 0, 3)
@@ -185,7 +188,7 @@ def foreign_to_a_subscriber(case: Case) -> None:
 
 
 def unasked_to_a_subscriber(case: Case) -> None:
-    """Of a tag that the pattern does not match."""
+    """Deliver a text with a tag that the pattern does not match."""
     case.lives[0].lines.append((b"1", b"m10"))
 
 

@@ -1,4 +1,4 @@
-"""Whether a run was well, and if not: seed, faults, and what was wrong."""
+"""Verdict on a run; for violations, report the seed, the faults and the violations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def judge(outcome: Outcome) -> list[Violation]:
 
 
 def summary(outcome: Outcome) -> str:
-    """One line: what was done, and how much there was of it."""
+    """Return one line with the run's parameters and counts."""
     history = outcome.history
     certain = sum(send.is_certain for send in history.sent)
     unknown = sum(send.answered is None for send in history.sent)
