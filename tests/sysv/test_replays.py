@@ -43,7 +43,7 @@ async def test_replay_duplicates_nothing(bridge: LiveBridge, key: int, program: 
 
 
 async def test_unknown_outcome_is_retried(own_server: Server, own_bridge: LiveBridge, key: int) -> None:
-    """Check that a message in a stalled store is repeated and stored once, and the journal is not taken for an old copy."""
+    """Check that a message in a stalled store is repeated and stored once, and its journal is not called stale."""
     bridge = own_bridge
     queue = await bridge.queue("orders")
     await bridge.open(out(key), request_timeout_s=0.5)
