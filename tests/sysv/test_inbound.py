@@ -141,7 +141,7 @@ async def test_lowered_limit_is_noticed_while_a_message_waits(bridge: LiveBridge
 
 @pytest.mark.usefixtures("own_kernel")
 async def test_lowered_msgmax_is_respected(bridge: LiveBridge, key: int) -> None:
-    """Check that a message above a lowered msgmax is a dead letter, although msgsnd fails as for a removed queue (2.4)."""
+    """Check that a message above a lowered msgmax is a dead letter, although msgsnd fails as for a lost queue (2.4)."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, bytes(5000))
     await bridge.open(into(key))
