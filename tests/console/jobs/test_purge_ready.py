@@ -138,7 +138,7 @@ async def _begun_unheard(console: LiveConsole, proxy: Proxy) -> Reply:
 
 
 async def test_lost_responses_are_retried(proxy: Proxy) -> None:
-    """The purge continues, and its count is exact."""
+    """Check that a purge continues after lost responses, and its count is exact."""
     async with LiveConsole(proxy.url) as console:
         reply = await _begun_unheard(console, proxy)
         proxy.lose_replies_to = b""
@@ -148,7 +148,7 @@ async def test_lost_responses_are_retried(proxy: Proxy) -> None:
 
 
 async def test_expired_run_does_not_purge_new_messages(proxy: Proxy) -> None:
-    """As after an hour, or in a store that lost its latest data."""
+    """Check that an expired run, as after an hour or in a store that lost data, does not purge new messages."""
     async with LiveConsole(proxy.url) as console:
         reply = await _begun_unheard(console, proxy)
         queue = await console.tools.catalogue.find("orders")
