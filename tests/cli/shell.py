@@ -201,7 +201,7 @@ class Shell:
         return path
 
     def with_store(self, work: Callable[[Store], Awaitable[T]]) -> T:
-        """Work on the shell's store, or that of the running `up`, in this process, for speed."""
+        """Run `work` with the shell's store, or that of the running `up`, in this process, for speed."""
 
         async def session() -> T:
             own = self.environment.get("REDIS_URL")

@@ -49,7 +49,7 @@ def pages(site: Path) -> list[tuple[Path, str, Loads]]:
 def test_no_page_asks_for_anything_from_elsewhere(site: Path) -> None:
     for path, text, loads in pages(site):
         assert not [each for each in loads.found if ELSEWHERE.match(each)], path
-        assert "mermaid" not in text, f"{path}: the theme would fetch what draws it"
+        assert "mermaid" not in text, f"{path}: the theme would load a script from elsewhere"
     for path in site.rglob("*.css"):
         assert not IN_STYLES.findall(path.read_text()), path
 

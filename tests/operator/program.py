@@ -110,5 +110,5 @@ class OperatorProgram:
 def _status(process: ForkServerProcess) -> int:
     """Return the exit status of a process that ends within a minute."""
     process.join(END_S)
-    assert process.exitcode is not None, "it does not end"
+    assert process.exitcode is not None, "the operator does not end"
     return process.exitcode

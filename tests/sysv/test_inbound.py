@@ -166,7 +166,7 @@ async def test_repeatedly_removed_local_queue_is_reopened(
 
     def send(*_: object) -> bool:
         tries.append(None)
-        assert len(tries) < 10_000, "it never pauses"
+        assert len(tries) < 10_000, "the bridge retries without a pause"
         raise Removed("removed", "it was removed")
 
     monkeypatch.setattr(LocalQueue, "send", send)

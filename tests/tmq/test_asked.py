@@ -69,7 +69,7 @@ async def test_operator_closes_a_connection(make_edge: MakeEdge) -> None:
     (line,) = edge.log.events("refused", reason="closed_by_operator")
     assert (line.conn, line.detail) == (item["id"], "eve")  # type: ignore[attr-defined]
     (answer,) = (await edge.tools.processes.inquire("close", closing, 10.0)).answers
-    assert answer.items == [], "it is closed already, or has gone"
+    assert answer.items == [], "the connection is already closed"
     assert list(await listed(edge.tools)) == [shown(other.address)]
 
 

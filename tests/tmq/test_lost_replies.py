@@ -29,7 +29,7 @@ async def cutter(server: Server) -> AsyncIterator[Cutter]:
 async def edge(cutter: Cutter, make_edge: MakeEdge) -> AsyncIterator[LiveEdge]:
     """Yield an edge behind the cutter."""
     yield await make_edge(cutter.url, eof_grace_s=0.1)
-    assert cutter.cuts, "nothing was cut"
+    assert cutter.cuts, "no connection was cut"
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ async def test_no_callback_after_the_end(service: TmqService) -> None:
     async def work() -> None:
         begun.set()
         await asyncio.sleep(0)
-        raise AssertionError("it went on")
+        raise AssertionError("the call continued")
 
     service.background.run(work(), told.append)
     await begun.wait()

@@ -42,7 +42,7 @@ async def test_message_up_to_16_mib_is_skipped_and_fails(
         piece = min(left, MIB)
         await edge.deliver("document", client, bytes(piece))
         left -= piece
-        assert edge.budget.total < 512, "a body that will be thrown away is held"
+        assert edge.budget.total < 512, "a body that will be skipped is held in memory"
     assert await client.is_silent(0.05)
     await client.send(b"x" + tmq.encode_enq(mqid, b"next"))
     assert await client.read(2) == FAILED + OK

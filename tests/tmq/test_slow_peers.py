@@ -52,7 +52,7 @@ async def test_peer_that_does_not_read_is_closed_with_bounded_memory(make_edge: 
     while edge.refusals()["write_timeout"] == 0:
         most = max(most, resident_bytes(os.getpid()) - before)
         await asyncio.sleep(0.01)
-    assert most < 40 * MIB, f"{most / MIB:.0f} MiB were held for one peer that reads nothing"
+    assert most < 40 * MIB, f"{most / MIB:.0f} MiB were held for one client that does not read"
     greedy.reset()
     await until(lambda: all_back(edge, 100))
 

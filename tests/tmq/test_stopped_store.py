@@ -41,10 +41,10 @@ async def test_stopped_and_continued(edge: LiveEdge, own_server: Server) -> None
     found = await reader.drain(await reader.queue(b"q"))
     assert len(set(found)) == len(found), "stored twice"
     for n, outcome in enumerate(found_out):
-        assert outcome is not True, "an OK from a store that stood still"
+        assert outcome is not True, "an OK from a stopped store"
         if outcome is False:
-            assert b"%d" % n not in found, "failed, and stored all the same"
-    assert None in found_out, "what had been sent was answered without being known"
+            assert b"%d" % n not in found, "failed, but stored"
+    assert None in found_out, "all requests were answered, although the store was stopped"
 
 
 async def test_requests_fail_while_the_store_is_stopped(edge: LiveEdge, own_server: Server) -> None:
@@ -64,14 +64,14 @@ async def test_requests_fail_while_the_store_is_stopped(edge: LiveEdge, own_serv
     (done, made, removed), (body, number, mqid) = await changes, await looks
     own_server.cont()
     await until(edge.is_ready)
-    assert True not in (done, made, removed), "an OK from a store that stood still"
+    assert True not in (done, made, removed), "an OK from a stopped store"
     assert (body, mqid) == (None, None)
     assert number in (None, tmq.UNUSABLE)
     for client in (dnq, te, create, delete, select, opener):
         client.close()
     await until(lambda: free(edge))
     found = await witness.drain(Q), await witness.drain(TARGET)
-    assert found in (([b"1", b"2", b"3"], []), ([b"2", b"3"], [b"moved"])), "neither done nor undone"
+    assert found in (([b"1", b"2", b"3"], []), ([b"2", b"3"], [b"moved"])), "neither committed nor aborted"
     assert done is None or found[1] == []
     assert made is None or await witness.open(b"new") is None
     assert removed is None or await witness.open(b"old") is not None

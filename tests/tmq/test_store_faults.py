@@ -82,8 +82,8 @@ async def test_killed_again_and_again_under_load(edge: LiveEdge, own_server: Ser
     for name, outcome in enumerate(outcomes):
         mine = [int(number) for owner, number in found if int(owner) == name]
         assert mine == sorted(set(mine)), "twice, or out of order"
-        assert not {n for n, ok in outcome.items() if ok} - set(mine), "an OK for something lost"
-        assert not {n for n, ok in outcome.items() if not ok} & set(mine), "failed, and there all the same"
+        assert not {n for n, ok in outcome.items() if ok} - set(mine), "an OK for a lost message"
+        assert not {n for n, ok in outcome.items() if not ok} & set(mine), "failed, but stored"
 
 
 async def stream(client: Client, name: int, halt: asyncio.Event) -> dict[int, bool]:

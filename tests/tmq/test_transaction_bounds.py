@@ -27,7 +27,7 @@ async def test_sixteen_messages_of_1_mib_are_16_mib(client: Client) -> None:
     for number in range(16):
         assert await client.enq(mqid, bytes([number]) * MIB)
     assert not await client.enq(mqid, b"x")
-    assert await client.enq(mqid, b""), "an empty one takes no room"
+    assert await client.enq(mqid, b""), "an empty message needs no room"
     assert await client.te()
     assert [body[:1] for body in await client.drain(mqid)] == [*(bytes([n]) for n in range(16)), b""]
 
@@ -105,7 +105,7 @@ async def test_thousand_messages_from_many_queues(edge: LiveEdge, client: Client
 
 
 async def test_at_most_once_applies_outside_transactions(edge: LiveEdge, client: Client) -> None:
-    # 5.4, 6.1: a transaction always leases its messages, whatever the queue's document says, and an abort returns them
+    # 5.4, 6.1: a transaction always leases its messages, for any document of the queue, and an abort returns them
     await edge.declare("once", delivery=Delivery.AT_MOST_ONCE)
     mqid = await client.queue(b"once")
     await client.put(mqid, b"1", b"2")

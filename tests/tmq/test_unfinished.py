@@ -62,7 +62,7 @@ async def trickle(client: Client, request: bytes) -> None:
                 return
     except (ConnectionError, EOFError):
         return
-    raise AssertionError("it was let finish")
+    raise AssertionError("the request was completed")
 
 
 async def test_timeout_begins_with_each_request(make_edge: MakeEdge) -> None:
@@ -83,7 +83,7 @@ async def test_timeout_begins_with_each_request(make_edge: MakeEdge) -> None:
 
 
 async def test_idle_between_requests_is_allowed(make_edge: MakeEdge) -> None:
-    # 7.3: longer than every timeout, whatever was sent before
+    # 7.3: longer than every timeout, after any requests
     edge = await make_edge(
         request_timeout_s=0.2, eof_grace_s=0.05, listeners={"document": {"port": 0, "write_timeout_s": 0.6}}
     )

@@ -82,9 +82,7 @@ def test_received_and_missing_messages(ready: Shell) -> None:
     take(ready, arrived(one, 1, 3), arrived(two, 7, 2), Gap(*one, 4, 5), arrived(one, 9, 1))
     told = look(ready)
     assert (told["messages"], told["entries"]) == (6, 3)
-    assert told["bytes"] == 6 * 9 + 3 + 2 + 1 + 3 * (len("one i1") + 48), (
-        "what they take in memory (lua/log.lua)"
-    )
+    assert told["bytes"] == 6 * 9 + 3 + 2 + 1 + 3 * (len("one i1") + 48), "their size in memory (lua/log.lua)"
     assert (told["accepted"], told["gaps"], told["sent"], told["trimmed"]) == (6, 2, 0, 0)
     assert told["oldest_age_ms"] < HOUR_MS
     assert told["incarnations"] == 1

@@ -232,7 +232,7 @@ def test_messages_are_synced_before_acknowledgement(
     """Check that messages are synced once before they are acknowledged together (docs/cli.md, get)."""
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_size))
-    for body in ("one", "two", "three"):  # one entry each
+    for body in ("one", "two", "three"):  # each is an entry of its own
         shell.run("put", queue, body)
 
     async def get(store: Store) -> None:

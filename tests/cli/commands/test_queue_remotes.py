@@ -106,7 +106,7 @@ def test_numbers_are_checked_before_any_change(shell: Shell, gone: Callable[[str
         assert says in error
         shell.fails("queue", "show", "n3", code=4)
     passed_on = shell.run("queue", "apply", "-f", "-", stdin=numbered(n1=103, n2=101))
-    assert passed_on.text == "changed: n1\nchanged: n2\n", "what one gives up the next may have"
+    assert passed_on.text == "changed: n1\nchanged: n2\n", "what one queue releases is free for the next"
 
 
 def leading(**queues: str) -> bytes:
@@ -144,4 +144,4 @@ def test_two_queues_with_one_target_are_refused(shell: Shell, gone: Callable[[st
     error = shell.fails("queue", "create", "r3", *options, "--remote-peers", "west", code=1)
     assert error.startswith("number_taken: queue 'r1' already leads to rqp-mca 73 at peer west")
     passed_on = shell.run("queue", "apply", "-f", "-", stdin=leading(r1="east", r2="west"))
-    assert passed_on.text == "changed: r1\nchanged: r2\n", "what one gives up the next may have"
+    assert passed_on.text == "changed: r1\nchanged: r2\n", "what one queue releases is free for the next"

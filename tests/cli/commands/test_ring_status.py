@@ -77,7 +77,7 @@ def test_ring_is_shown_in_order(board: Shell) -> None:
     assert lines[2].split()[:4] == ["node", "predecessor", "successor", "leader"]
     first, second, third = lines[4:]
     assert "b:1, 2m" in first
-    assert "10.0.0.9:1234, " in second, "an original does not say its name"
+    assert "10.0.0.9:1234, " in second, "an original node does not send its name"
     assert "itself" in third
     assert "outbound, 2h ago: no answer in time" in third
 
@@ -87,7 +87,7 @@ def test_node_without_writes_is_silent(board: Shell) -> None:
     write(board, 7001, *RING[:2])
     write(board, 7001, RING[2], silent_ms=60_000)
     told = board.run("ring", "status", "--group", "7001", "--json").object
-    assert told["is_ring"] is None, "it has died, or has no store"
+    assert told["is_ring"] is None, "it is dead, or has no store"
     assert told["leaders"] == []
     assert [node["is_silent"] for node in told["nodes"]] == [False, False, True]
     assert told["chains"] == [{"nodes": ["a:1", "b:1", "c:1"], "is_closed": False}]
@@ -110,7 +110,7 @@ def test_nodes_of_other_stores_are_shown_by_neighbours(board: Shell) -> None:
     write(board, 7001, document("a:1", predecessor=link("z:1"), successor=link("b:1")))
     told = board.run("ring", "status", "--group", "7001", "--json").object
     assert told["chains"] == [{"nodes": ["z:1", "a:1", "b:1"], "is_closed": False}]
-    assert told["leaders"] == ["c:1"], "by its account"
+    assert told["leaders"] == ["c:1"], "as the node reported"
     write(board, 7001, document("b:1", predecessor=link("a:1"), successor=link("z:1")))
     told = board.run("ring", "status", "--group", "7001", "--json").object
     assert told["chains"] == [{"nodes": ["a:1", "b:1", "z:1"], "is_closed": True}]

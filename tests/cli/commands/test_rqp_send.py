@@ -92,7 +92,7 @@ def test_best_transmission_queue_is_chosen(shell: Shell, number: int) -> None:
     assert (sent(), sent("--reliable"), sent("--unreliable")) == (kept, kept, once)
     shell.run("queue", "delete", kept, "--yes")
     shell.run("queue", "delete", f"paused{number}", "--yes")
-    assert sent("--reliable") == once, "the message says for itself that it is reliable"
+    assert sent("--reliable") == once, "the message itself is marked as reliable"
     assert shell.run("rqp", "send", "--key", str(number), "x").text == f"stored in cast{number}\n"
 
 

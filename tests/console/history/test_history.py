@@ -210,7 +210,7 @@ class TestTotals:
             totals.add(flow(at * 10_000, in_=1))
         told = Totals.rates([totals], 20_000, 10_000, 998)["in"]
         assert told[-6:] == [0.1] * 6
-        assert sum(number or 0 for number in told) < 1, "what is older is forgotten"
+        assert sum(number or 0 for number in told) < 1, "older samples are removed"
 
 
 async def test_periods_and_steps(console: LiveConsole) -> None:

@@ -48,7 +48,7 @@ async def test_purge_deletes_ready_messages_and_is_audited(console: LiveConsole)
     assert (ended["outcome"], ended["detail"]["moved"]) == ("done", 2500)
     queue = await console.tools.catalogue.find("orders")
     run = QueuePurge(console.tools.get_domain("main"), queue, run_of(job["id"]))
-    assert await run.removed() == 0, "nobody asks any more"
+    assert await run.removed() == 0, "the store keeps no count of a completed run"
 
 
 async def test_messages_in_flight_stay(console: LiveConsole) -> None:
@@ -176,6 +176,4 @@ async def test_purge_of_a_killed_console_is_completed(
         told = await until(lambda: job_where(other, killed, lambda told: told["moved"] == 2))
         assert (told["state"], told["error"]) == ("failed", ORPHANED)
         await other.inside.jobs.orphans.end(killed)
-        assert await run.removed() == 2, (
-            "if it comes back after all, its job goes on, and means what it meant"
-        )
+        assert await run.removed() == 2, "the run is kept, so that its console could continue the same job"

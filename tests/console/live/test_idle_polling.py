@@ -64,7 +64,7 @@ async def resting(console: LiveConsole, patch: pytest.MonkeyPatch, rest_s: float
 async def test_no_polls_before_the_first_request(server: Server, waits: list[float | None]) -> None:
     async with LiveConsole(server.url) as console:
         await until(lambda: waits)
-        assert waits == [None], "it waits for the first question, however long that takes"
+        assert waits == [None], "polling waits for the first request without a timeout"
         own = console.inside.live
         assert own.version == 0
         assert (await console.get("/queues")).status == 200
@@ -77,7 +77,7 @@ async def test_slow_polls_without_requests(
     async with resting(console, monkeypatch, 3600.0) as found:
         version = found.version
         await until(lambda: waits[-1] == 3600.0)
-        assert found.version == version, "nothing was looked at before it began to rest"
+        assert found.version == version, "polling paused without another poll"
         monkeypatch.setattr(live, "IDLE_REFRESH_S", 0.01)
         await found.snapshot()
         await until(lambda: found.version > version + 3)

@@ -180,7 +180,7 @@ async def test_report_warns_about_missing_data(place: Scene, page: Page) -> None
     changes = page.get_by_role("table", name="Unusual compared to the week before")
     await expect(changes.locator("tbody tr")).to_contain_text("partial")
     hour = changes.locator("tbody td").last
-    assert await hour.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "it is cut off"
+    assert await hour.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "the text is cut off"
     await expect(page.locator("section", has_text="Queues").last).to_contain_text(
         "3 more are not in the report."
     )

@@ -120,7 +120,7 @@ async def test_redrive_is_cancelled(place: Scene, page: Page) -> None:
     jobs = page.get_by_role("table", name="Jobs").locator("tbody tr")
     await expect(jobs.first.get_by_role("progressbar")).to_be_visible()
     for cell in await jobs.first.locator("th, td").all():
-        assert await cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "it is cut off"
+        assert await cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "the text is cut off"
     await jobs.first.get_by_role("button", name="Cancel").click()
     await expect(jobs.first).to_contain_text("cancelled")
 

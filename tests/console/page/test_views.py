@@ -44,7 +44,7 @@ NARROW = """[...document.querySelectorAll('table.rows thead th')]
 
 
 async def give_each_view_something(place: Scene, page: Page) -> None:
-    """Reserve a queue, start a job that takes a minute, and write a report."""
+    """Create a reservation, a job that takes a minute, and a report."""
     held, _ = await place.store.catalogue.declare("held", QueueSpec(), "test")
     await place.store.open_domain(held.domain).claims.reserve(held, "somebody", 600_000)
     slow = {"all": True, "target": "orders/eu", "rate": 1}

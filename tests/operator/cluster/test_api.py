@@ -102,7 +102,7 @@ def is_unknown(cluster: Cluster) -> bool:
         cluster.items("namespaces")
     except CommandFailed as refused:
         return refused.status == 401
-    raise AssertionError("it may not list namespaces")
+    raise AssertionError("the user may not list namespaces")
 
 
 async def test_a_list_has_all_pages(inside: Inside, seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def by_the_page(queues: list[DeclaredQueue], of: DeclaredQueue) -> dict[str, Key
         if each is of:
             return lost
         taken += [] if lost else [(want, each.resource.key) for want in wants(each)]
-    raise AssertionError("it is none of them")
+    raise AssertionError("no queue has this key")
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 5), st.one_of(st.none(), specs)), max_size=20))

@@ -169,7 +169,7 @@ def test_message_too_large_for_the_target(operator: OperatorProgram, seen: Seen,
     small = {"protocol": "rqp-mca", "queueId": 9, "maxMessageBytes": 6}
     seen.declared(peer("shop"), queue("orders"), queue("small", remote=small))
     keeper.kill("orders", 3)  # six bytes each
-    keeper.kill("orders", 1, first=1_000_000)  # of eight
+    keeper.kill("orders", 1, first=1_000_000)  # eight bytes
     seen.apply(redrive("again", "orders", target="small"))
     found = seen.becomes("redrive", "again", "False", "Failed")
     assert found["message"] == "target 'small': the message is larger than the queue's peers accept"
