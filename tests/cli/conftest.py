@@ -1,4 +1,4 @@
-"""One store for all tests of commands; tests of `penstock up` use their own."""
+"""Provide one store for all tests of commands; tests of `penstock up` use their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.servers import Server
 
 @pytest.fixture(scope="session")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """A folder whose commands use a store that is set up; no edge runs."""
+    """Yield a shell whose commands use a store that is set up; no edge runs."""
     folder = tmp_path_factory.mktemp("cli")
     server = Server("valkey", folder / "store").start()
     shell = Shell(folder, {"REDIS_URL": server.url})
@@ -27,7 +27,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Shell:
-    """A folder in which nothing runs."""
+    """Return a shell in a folder in which nothing runs."""
     return Shell(tmp_path)
 
 
@@ -40,7 +40,7 @@ def server_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
 
 @pytest.fixture
 def server(server_of_module: Server) -> Server:
-    """An unused store, which the test may stop or kill."""
+    """Return an unused store, which the test may stop or kill."""
     if not server_of_module.is_running():
         server_of_module.restart()
     server_of_module.clear()
@@ -49,7 +49,7 @@ def server(server_of_module: Server) -> Server:
 
 @pytest.fixture
 def ready(alone: Shell, server: Server) -> Shell:
-    """A folder whose commands use that store, which has the queue `orders`."""
+    """Return a shell whose commands use that store, which has the queue `orders`."""
     alone.environment["REDIS_URL"] = server.url
 
     async def set_up(store: Store) -> None:
@@ -62,7 +62,7 @@ def ready(alone: Shell, server: Server) -> Shell:
 
 @pytest.fixture
 def quiet(ready: Shell) -> Shell:
-    """A shell with a store on which no edge runs."""
+    """Return a shell with a store on which no edge runs."""
     declare(ready)
     return ready
 
@@ -72,7 +72,7 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def queue(shell: Shell) -> str:
-    """A new empty queue."""
+    """Return a new empty queue."""
     name = f"q{next(_numbers)}"
     shell.with_store(lambda store: store.catalogue.declare(name, QueueSpec(), "test"))
     return name
@@ -80,7 +80,7 @@ def queue(shell: Shell) -> str:
 
 @pytest.fixture
 def new_queue(shell: Shell) -> Callable[..., str]:
-    """Creates queues with options of `queue create`."""
+    """Return a function that creates queues with options of `queue create`."""
 
     def make(*options: str) -> str:
         name = f"q{next(_numbers)}"

@@ -1,4 +1,4 @@
-"""An edge from another package: the kit's echo edge with another name and its own flags."""
+"""Provide an edge of another package: the kit's echo edge with another name and its own flags."""
 
 from __future__ import annotations
 

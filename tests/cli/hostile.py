@@ -1,4 +1,4 @@
-"""Commands as a user id without a name, in ASCII, with any standard stream closed, without starting interpreters.
+"""Run commands as a nameless user id in ASCII with closed standard streams, without starting interpreters.
 
 A server imports what commands need and forks a process for each. From the first line of `services.cli.__main__` to the
 end of the interpreter this equals `python -m services.cli`: user id, environment, streams as Python creates them, no
@@ -41,7 +41,7 @@ class Hostile:
     """A running command."""
 
     def __init__(self, shell: Shell, words: Sequence[str], closed: Collection[int] = ()) -> None:
-        """closed: closed standard streams, by number. An open standard input is empty."""
+        """Start a command with these standard streams closed, by number. An open standard input is empty."""
         self._out, self._err = TemporaryFile(), TemporaryFile()  # noqa: SIM115
         told = (list(words), environment_of(shell), str(shell.folder), list(closed))
         request = marshal.dumps(told)
@@ -65,7 +65,7 @@ class Hostile:
 
 @cache
 def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """The server of this process, which stops with it."""
+    """Return the server of this process, which stops with it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
@@ -77,7 +77,7 @@ def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     return ours, process
 
 
-# the server -------------------------------------------------------------------------------------------------------
+# The server
 
 
 def serve(place: int) -> None:
@@ -107,7 +107,7 @@ def serve(place: int) -> None:
 
 
 def _has_ended() -> bool:
-    """Whether a child that is gone now had ended."""
+    """Return whether a child that is gone now had ended."""
     try:
         return os.waitpid(-1, os.WNOHANG)[0] != 0
     except ChildProcessError:

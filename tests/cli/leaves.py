@@ -1,4 +1,4 @@
-"""Every subcommand of `penstock`, with at least one successful call of each.
+"""List every subcommand of `penstock`, with at least one successful call of each.
 
 A leaf is a command without subcommands; `serve` has one for each edge. `LEAVES` comes from click, the rows are here.
 """

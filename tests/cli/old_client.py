@@ -1,4 +1,4 @@
-"""An old TMQ client, as users of `penstock up` have."""
+"""Provide an old TMQ client, as users of `penstock up` have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as people and programs use it: real processes in their own folder."""
+"""Run the command line as people and programs do: real processes in their own folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 PROGRAM = [sys.executable, "-P", "-m", "services.cli"]
 PATIENCE_S = 60.0
-NO_CONSOLE = ("--set", "console.enabled=false")  # of an `up`: faster start
+NO_CONSOLE = ("--set", "console.enabled=false")  # for a faster `up`
 ANY_PORT = {
     "PENSTOCK_HEALTH__PORT": "0",
     "PENSTOCK_EDGES__TMQ__LISTENERS__DOCUMENT__PORT": "0",
@@ -87,7 +87,7 @@ def forked(
 
 @cache
 def _import_commands() -> None:
-    """Import once, not in each child."""
+    """Import all commands once, and not in each child."""
     for module in (*MODULES.values(), "services.cli.framework.serving", "services.console.process"):
         importlib.import_module(module)
     edges()
@@ -170,7 +170,7 @@ class Shell:
         self.environment = {**clean, **ANY_PORT, **(environment or {})}
 
     def run(self, *arguments: str | bytes, code: int = 0, stdin: bytes = b"", **environment: str) -> Result:
-        """Wait for the end, which must be with `code` and without a traceback."""
+        """Run a command to its end, which must be with `code` and without a traceback; return its result."""
         result = ended(arguments, self.folder, {**self.environment, **environment}, stdin)
         assert result.code == code, result
         assert "Traceback" not in result.err, result.err
@@ -187,7 +187,7 @@ class Shell:
     def spawn(
         self, *arguments: str, at_start: Callable[[], None] = lambda: None, **streams: Any
     ) -> subprocess.Popen[bytes]:
-        """Start a command; services run as the installed program. at_start: called in the child."""
+        """Start a command; services run as the installed program. `at_start` is called in the child."""
         if arguments[0] not in SERVICES:
             return forked(arguments, self.folder, self.environment, at_start, **streams)
         return subprocess.Popen(
@@ -201,7 +201,7 @@ class Shell:
         return path
 
     def with_store(self, work: Callable[[Store], Awaitable[T]]) -> T:
-        """Work on the shell's store, or that of the running `up`, in this process, for speed."""
+        """Run `work` with the shell's store, or that of the running `up`, in this process, for speed."""
 
         async def session() -> T:
             own = self.environment.get("REDIS_URL")
@@ -354,7 +354,7 @@ def running(shell: Shell, *arguments: str) -> Iterator[Up]:
 
 
 def lives(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

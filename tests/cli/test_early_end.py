@@ -1,4 +1,4 @@
-"""SIGTERM during startup ends the process; there is nothing to drain yet (docs/images.md, Guarantees).
+"""Test that SIGTERM during startup ends the process, which has nothing to drain yet (docs/images.md, Guarantees).
 
 The first process of a container gets no signal without a handler: tests/images/test_edge.py.
 """

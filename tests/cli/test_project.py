@@ -1,4 +1,4 @@
-"""Rules of the project: import contracts and the licence."""
+"""Test rules of the project: import contracts and the licence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets in URLs: no command prints any."""
+"""Test that no command prints secrets in URLs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every command as any user id, in any encoding, with any standard stream closed (services/kit/startup.py).
+"""Test every command as any user id, in any encoding, with any standard stream closed (services/kit/startup.py).
 
-Exit statuses of docs/cli.md apply: 74 for a result that cannot be written, otherwise the usual one. With `--json`
-every result is one JSON object a line.
+Exit statuses of docs/cli.md apply: 74 for a result that cannot be written, otherwise the usual one. With `--json` every
+result is one JSON object a line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.cli.shell import PATIENCE_S, PROGRAM, Shell
 from tests.servers import Server, eventually, free_port
 from tests.sysv.local import Keys
 
-FILE = "dead export"  # it writes a file of another format, also with --json
+FILE = "dead export"  # writes a file of another format, also with --json
 NAMELESS = ["unshare", "--user", f"--map-user={UID}", f"--map-group={UID}"]
 ESCAPED = NAME.encode("ascii", "backslashreplace")
 
@@ -36,7 +36,7 @@ def test_table_has_every_command() -> None:
 
 
 def test_table_has_every_option() -> None:
-    """Options of services do not change results."""
+    """Check that the table has every option, except those of services, which do not change results."""
     used = {(leaf_of(row.words), word) for row in (*ROWS, *FORMS) for word in row.words.split()}
     assert {(leaf, flag) for leaf, flag in flags() if leaf not in SERVICES} <= used
 
@@ -55,7 +55,7 @@ def shell(tmp_path: Path, store: Server) -> Shell:
 
 @pytest.fixture
 def known(shell: Shell, store: Server) -> Mapping[str, str]:
-    """Values of placeholders in rows."""
+    """Return the values of placeholders in rows."""
     store.clear()
     return fill(shell)
 
@@ -68,7 +68,7 @@ def outcome(shell: Shell, words: list[str], closed: Collection[int]) -> tuple[in
 
 
 def test_nameless_user_in_ascii_with_closed_streams(shell: Shell, known: Mapping[str, str]) -> None:
-    """Of a row with a result its output is closed, of others the messages."""
+    """Check commands with a closed output, or closed messages for rows without a result."""
     wrong = []
     for row in ROWS:
         closed = (0, 1) if row.writes else (2,)
@@ -104,7 +104,7 @@ def test_unwritable_messages_keep_the_exit_code(
 
 
 def test_json_is_one_object_per_line(shell: Shell, known: Mapping[str, str]) -> None:
-    """A failure is one on standard error; names are complete in any encoding."""
+    """Check that results and failures are one JSON object a line, with complete names in any encoding."""
     wrong = []
     for row in [*FORMS, *ROWS[1:]]:
         status, out, err = outcome(shell, [*row.arguments(known), "--json"], (0,))
@@ -146,7 +146,7 @@ def test_missing_characters_are_escaped_and_documents_read_back(
 def test_new_interpreter_behaves_the_same(
     shell: Shell, known: Mapping[str, str], words: str, closed: tuple[int, ...]
 ) -> None:
-    """So the tests above represent real commands."""
+    """Check that a new interpreter behaves as the forked commands of the tests above do."""
     closing = " ".join(f"{number}>&-" for number in closed)
     program = [
         *NAMELESS,
@@ -178,7 +178,7 @@ def test_service_without_streams_drains_at_sigterm(shell: Shell, known: Mapping[
 
 
 def drained(shell: Shell, words: list[str], port: str, closed: Collection[int]) -> tuple[int, bytes, bytes]:
-    """Return the exit status after SIGTERM, sent as soon as it listens on the port of that setting."""
+    """Return exit status and outputs after SIGTERM, sent as soon as the command listens on that setting's port."""
     number = free_port()
     command = Hostile(shell, [*words, "--set", f"{port}={number}"], closed)
     try:

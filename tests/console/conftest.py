@@ -1,4 +1,4 @@
-"""Fixtures of the console's tests, which use a real store and real sockets."""
+"""Provide fixtures of the console's tests, which use a real store and real sockets."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ __all__ = [
 
 @pytest.fixture
 async def console(server: Server) -> AsyncIterator[LiveConsole]:
-    """A console with default settings."""
+    """Yield a console with default settings."""
     async with LiveConsole(server.url) as console:
         yield console

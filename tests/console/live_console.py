@@ -1,7 +1,7 @@
 """Run a console in the test's event loop, and a client of it.
 
-Whatever it answers is held to what its OpenAPI document says: a status that is not named there, or a document of
-another shape, fails the test that asked.
+All responses are checked against the OpenAPI document: an undocumented status, or a document of another shape, fails
+the test that sent the request.
 """
 
 from __future__ import annotations
@@ -69,15 +69,13 @@ class LiveConsole:
     """A console with `settings` below `console`, ready once entered."""
 
     def __init__(self, url: str, recorder: Recorder | None = None, **settings: Any) -> None:
-        """recorder: enables tracing."""
+        """Create the console; `recorder` enables tracing."""
         self.url = url
         self.settings = ConsoleSettings.model_validate({"port": 0, "refresh_s": 0.1, **settings})
         self.metrics = Metrics(NAME)
         self.metrics.store_observer.recorder = recorder
         self.log = Log()
-        self.tools = Store(
-            url, "test"
-        )  # how a test looks at the store, and changes it behind the console's back
+        self.tools = Store(url, "test")  # for the test's own access to the store
         self.faults: list[str] = []
         self.place = ("", 0)
         self.running: Running | None = None
@@ -128,7 +126,7 @@ class LiveConsole:
         assert self.running is not None
         await self.running.stop_taking()
 
-    # asking
+    # Requests
 
     @property
     def session(self) -> aiohttp.ClientSession:
@@ -150,7 +148,7 @@ class LiveConsole:
         data: bytes | None = None,
         token: str = "",
     ) -> Reply:
-        """Send a request, and check the response against the OpenAPI document. path: below /api/v1, encoded."""
+        """Send a request, and check the response against the OpenAPI document. `path` is below /api/v1, encoded."""
         sent = CIMultiDict(headers or {})
         if token:
             sent["Authorization"] = f"Bearer {token}"
@@ -177,7 +175,7 @@ class LiveConsole:
         return reply.document
 
     async def pages(self, path: str) -> list[list[Any]]:
-        """Return the items of each page of a list. path: with a query."""
+        """Return the items of each page of a list; `path` has a query."""
         found: list[list[Any]] = []
         cursor: str | None = ""
         while cursor is not None:
@@ -194,7 +192,7 @@ class LiveConsole:
         """Return If-Match for a change."""
         return {"If-Match": (await self.get(path)).headers["ETag"]}
 
-    # the store behind it
+    # The store behind it
 
     async def declare(self, name: str, *, replace: bool = False, **spec: Any) -> Queue:
         read = QueueSpec.model_validate({"ackLevel": "memory", **spec})
@@ -234,7 +232,7 @@ class LiveConsole:
         await pipe.ready()
         return AsyncClient(pipe)
 
-    # looking
+    # Results
 
     def value(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(name, {"edge": NAME, **labels}) or 0.0

@@ -1,4 +1,4 @@
-"""The local token that tests give to consoles."""
+"""Provide the local token that tests give to consoles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from services.console.access.local_token import FILE
 
 TOKEN = "a-token-that-all-tests-share-0123456789"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
-LINE = b"Authorization: Bearer %s\r\n" % TOKEN.encode()  # of a request written by hand
+LINE = b"Authorization: Bearer %s\r\n" % TOKEN.encode()  # header line of a request written by hand
 
 
 def keep(folder: Path) -> Path:

@@ -59,7 +59,7 @@ async def test_serves_until_sigterm(server: Server, tmp_path: Path) -> None:
     log = tmp_path / "console.log"
 
     def url(action: str) -> str:
-        """Return where it listens, or ''."""
+        """Return the address on which the process listens, or ''."""
         lines = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
         found = [f"http://{line['host']}:{line['port']}" for line in lines if line.get("action") == action]
         return found[0] if found else ""
@@ -77,7 +77,7 @@ async def test_serves_until_sigterm(server: Server, tmp_path: Path) -> None:
             assert (await response.json())["totals"]["queues"] == 0
         said = log.read_text()
         assert f"console: {place}/ (token in {tmp_path}/data/console.token)\n" in said
-        assert TOKEN not in said  # this is no terminal
+        assert TOKEN not in said  # standard output is not a terminal
         async with session.get(f"{await until(lambda: url('health_listening'))}/metrics") as response:
             text = await response.text()
         assert 'penstock_console_requests_total{edge="console",method="GET",status="200"}' in text

@@ -15,7 +15,7 @@ from tests.servers import PROGRAMS
 from tests.topologies import Cluster, Replicated
 
 NUMBER = 40
-PROGRAM = next(iter(PROGRAMS))  # what differs between programs is the store's, whose tests try them all
+PROGRAM = next(iter(PROGRAMS))  # the store's tests cover the differences between programs
 ANY = {"If-Match": "*"}
 
 
@@ -36,7 +36,7 @@ async def sharded(cluster: Cluster) -> AsyncIterator[LiveConsole]:
 
 
 async def test_queues_of_all_shards(sharded: LiveConsole, cluster: Cluster) -> None:
-    """Each domain has a shard of its own; one shard has the catalogue, jobs and the audit log."""
+    """Check queues of domains on different shards; one shard has the catalogue, jobs and the audit log."""
     names = []
     for number, node in enumerate(cluster.nodes):
         queue = await sharded.declare(f"q{number}", domain=cluster.domain_on(node))
@@ -80,7 +80,7 @@ async def test_slot_migration(sharded: LiveConsole, cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("own_cluster", [PROGRAM], indirect=True)
 async def test_shard_outage(own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queues of other shards are not affected, also when the store's memory is polled again."""
+    """Check that an outage does not affect queues of other shards, also when the store's memory is polled again."""
     monkeypatch.setattr("services.console.live.store_state.REFRESH_S", 0.0)
     await set_up(own_cluster)
     home = own_cluster.holder(RegistryKeys().epoch)
@@ -122,7 +122,7 @@ async def _answers(console: LiveConsole, path: str) -> Any:
 
 @pytest.mark.parametrize("replicated", [PROGRAM], indirect=True)
 async def test_failover(replicated: Replicated) -> None:
-    """Live views report the outage and its end, and a running job completes."""
+    """Check that live views report the outage and its end, and a running job completes."""
     await set_up(replicated)
     async with LiveConsole(replicated.url) as console:
         queue = await console.declare("orders", ackLevel="replicated:1")

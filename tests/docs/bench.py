@@ -1,4 +1,4 @@
-"""Commands of a page, run one after the other as somebody would who reads it, and what they show."""
+"""Run the commands of a page in order, as a reader would, and compare their output with the page."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from tests.tmq.process import ROOT
 BLOCK = re.compile(r"^```\n(\$ .*?)^```", re.M | re.S)
 SOMEBODY = re.compile(r"\bcli [^\s@\"]+@[\w.-]+")
 READY = "ready; press Ctrl-C"
-LEFT = shutil.ignore_patterns("penstock-data*", "__pycache__")  # by who followed the pages here
+LEFT = shutil.ignore_patterns("penstock-data*", "__pycache__")  # left by a reader who ran the examples here
 HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?$", re.M)
 AGE = re.compile(r"\b\d+[sm]\b")
 BREAK = re.compile(r"(none|(inbound|outbound|both), \?s ago: .*?) +(?=\?s ago$)", re.M)  # of `ring status`
-LOOKS = re.compile(  # may be repeated until it shows what is expected
+LOOKS = re.compile(  # may be repeated until the expected output appears
     r"penstock (doctor|peek|log show|queue list|ring status)\b|/readyz$|^ipcs "
 )
 LOOK_AGAIN_S = 0.25
-NO_CONSOLE = (
-    "PENSTOCK_CONSOLE__ENABLED"  # unsaid on the few pages that show it: each start is a second without it
-)
+# left unset on the few pages that show the console, which adds a second to each start
+NO_CONSOLE = "PENSTOCK_CONSOLE__ENABLED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Command:
 
 
 def commands(page: str, section: str) -> Iterator[Command]:
-    """Those of the section, which may be a part of one, in their order."""
+    """Yield the commands of a section, which may be part of another section, in order."""
     depth = len(section.partition(" ")[0])
     text = (ROOT / page).read_text().partition(f"\n{section}\n")[2]
     (own, *_) = re.split(rf"^#{{2,{depth}}} ", text, flags=re.M)
@@ -56,7 +55,7 @@ def split(block: str) -> Iterator[Command]:
 
 
 def told(text: str) -> Command:
-    """A line, or several of one command, and what is shown of it."""
+    """Return one command, which may span several lines, with the output that the page shows for it."""
     line, _, shown = text.partition("\n")
     while is_open(line):
         more, _, shown = shown.partition("\n")
@@ -73,7 +72,7 @@ def is_open(text: str) -> bool:
 
 
 def words(text: str) -> list[list[str]]:
-    """Without what differs from run to run: ages, what broke last, who typed, and how wide they make the columns."""
+    """Return the words of each line without what differs between runs: ages, last failures, user, column widths."""
     alike = BREAK.sub("", AGE.sub("?s", SOMEBODY.sub("cli ?", text)))
     return [line.split() for line in alike.replace("─", "").splitlines() if line.strip()]
 
@@ -82,7 +81,7 @@ class Bench:
     """A folder with the examples, and a `penstock` in the path."""
 
     def __init__(self, folder: Path, examples: str, said: Callable[[str], str] = str) -> None:
-        """examples: a folder of docs/examples; said: what is said of each line instead of it."""
+        """Copy `examples`, a folder of docs/examples; `said` maps each line of the page to the line that is run."""
         self.examples = shutil.copytree(
             ROOT / "docs" / "examples" / examples, folder / "examples", ignore=LEFT
         )
@@ -124,7 +123,7 @@ class Bench:
             raise AssertionError((line, seen, wanted)) from None
 
     def run(self, line: str, *, is_certain: bool = True) -> str:
-        """What it writes. is_certain: it must not fail."""
+        """Return the standard output of a command. With is_certain, the command must succeed."""
         done = subprocess.run(
             line, shell=True, cwd=self.folder, env=self.environment, capture_output=True, text=True,
             timeout=PATIENCE_S,
@@ -133,9 +132,9 @@ class Bench:
         return done.stdout
 
     def start_up(self, line: str, shown: str = "", ready: str = READY) -> None:
-        """In a terminal of its own, as far as anybody can tell; returns when it says that it is ready.
+        """Start a command as in a terminal of its own; return when it reports that it is ready.
 
-        shown: must be among what it says by then, in this order.
+        Its output up to then must contain the lines of `shown` in this order.
         """
         log = self.folder / f"up-{len(self._ups)}"
         with log.open("wb") as out:
@@ -146,24 +145,24 @@ class Bench:
         self._ups.append(up)
         eventually(lambda: ready in log.read_text() or up.poll() is not None, PATIENCE_S)
         assert up.poll() is None, log.read_text()
-        # a token is shown at a terminal alone; elsewhere its file is named
+        # a token is printed to a terminal only; otherwise its file is named
         said = (told.partition(" (token in ")[0] for told in log.read_text().splitlines())
         for each in re.sub(r"#token=[\w-]+", "", shown).splitlines():
             assert each in ("", "...") or each in said, (line, each, log.read_text())
 
     def press_ctrl_c(self) -> None:
-        """In all terminals in which something runs."""
+        """Press Ctrl-C in all terminals that run a command."""
         self.press_ctrl_c_in(*range(len(self._ups)))
 
     def press_ctrl_c_in(self, *numbers: int) -> None:
-        """In the order in which they were opened, from 0."""
+        """Press Ctrl-C in these terminals, numbered from 0 in the order in which they were opened."""
         ups = [self._ups[number] for number in numbers if self._ups[number].poll() is None]
         for up in ups:
             up.send_signal(signal.SIGINT)
         assert [up.wait(PATIENCE_S) for up in ups] == [0 for _ in ups]
 
     def clear(self) -> None:
-        """However the test went: nothing stays behind."""
+        """Kill all commands that still run, also after a failed test."""
         for up in self._ups:
             up.kill()
             up.wait()

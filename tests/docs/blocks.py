@@ -1,4 +1,4 @@
-"""The fenced blocks of all pages, and which of them are commands."""
+"""Find the fenced blocks of all pages, and tell which of them are commands."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PATTERNS = ("*.md", "docs/**/*.md", "charts/**/*.md", "protos/**/*.md", "tests/*
 FENCE = re.compile(r"^( *)(```+|~~~+)(.*)$")
 HEADING = re.compile(r"^(#+) (.*)$")
 INDENTED = re.compile(r"^ {4}(\S+)")
-VERSION = re.compile(r"penstock \d")  # what `penstock up` says first
+VERSION = re.compile(r"penstock \d")  # first output of `penstock up`
 LIST = re.compile(r"^ *([-*+]|\d+\.) ")
 SHELLS = {"sh", "bash", "shell", "console"}
-# what a line without `$` begins with, if it is a command; `sum` and `time` are PromQL's, too
+# first words of a command without `$`; `sum` and `time` are also PromQL's
 PROGRAMS = {
     "bash", "cd", "curl", "docker", "echo", "export", "git", "helm", "kubectl", "make", "nc", "openssl", "penstock",
     "pip", "podman", "printf", "python", "python3", "redis-cli", "sh", "skaffold", "spark-submit", "sudo", "valkey-cli",
@@ -26,7 +26,7 @@ PROGRAMS = {
 @dataclass(frozen=True, slots=True)
 class Block:
     page: str
-    section: str  # the heading above it, whatever its depth
+    section: str  # the nearest heading above the block, at any depth
     line: int
     language: str
     text: str
@@ -39,7 +39,7 @@ class Block:
 
     @property
     def first(self) -> str:
-        """Its first command."""
+        """Return the first command of the block."""
         lines = [line for line in self.text.splitlines() if line.strip() and not line.startswith("#")]
         return lines[0].removeprefix("$ ")
 
@@ -61,7 +61,7 @@ def pages() -> list[str]:
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """In their order. Raises ValueError for one that does not end."""
+    """Yield the blocks of a page in order. Raises ValueError for a block that does not end."""
     section, fence, began = "", "", None
     inside: list[str] = []
     for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
@@ -81,7 +81,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def chains_of(page: str) -> Iterator[list[str]]:
-    """Each heading of a page, with those that it is below, the outermost first."""
+    """Yield each heading of a page with the headings above it, the outermost first."""
     chain: list[str] = []
     fence = ""
     for line in (ROOT / page).read_text().splitlines():
@@ -94,7 +94,7 @@ def chains_of(page: str) -> Iterator[list[str]]:
 
 
 def without_fence(page: str) -> Iterator[str]:
-    """First lines of blocks that are marked by nothing but their indentation, outside of lists."""
+    """Yield the first lines of blocks that only their indentation marks, outside of lists."""
     fenced, is_listed, before = False, False, ""
     for line in (ROOT / page).read_text().splitlines():
         if FENCE.match(line):

@@ -1,4 +1,4 @@
-"""What calls a command of tests/docs/forking.py: run without site packages, so that it starts in no time."""
+"""Call a command of tests/docs/forking.py; runs without site packages, to start fast."""
 
 import marshal
 import os

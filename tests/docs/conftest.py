@@ -1,4 +1,4 @@
-"""The documentation as a site, built once for all processes of a run."""
+"""Build the documentation site once for all processes of a run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`penstock` for a page's shell without a new interpreter each time: of what a page costs that would be nine tenths.
+"""Run `penstock` for a page's shell without a new interpreter, which would take nine tenths of a page's time.
 
-One server for all pages has imported the commands; for each call it forks a process, which gets the caller's words,
-folder, environment, streams, network and local queues, and is the command from there on. What goes on until it is
-ended (`up`, `serve`, `sysv`, `console`) is the program as it is installed.
+One server for all pages has imported the commands. For each call it forks a process, which takes over the caller's
+arguments, folder, environment, streams, network and local queues, and runs the command. Commands that run until they
+are stopped (`up`, `serve`, `sysv`, `console`) use the installed program.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ exec {python} -I -S {caller} {place} "$@"
 """
 
 
-_servers: list[subprocess.Popen[bytes]] = []  # as long as this process
+_servers: list[subprocess.Popen[bytes]] = []  # kept as long as this process runs
 
 
 @cache
 def script() -> str:
-    """Return what stands for `penstock` in a path. Its server is started once, and ends with this process."""
+    """Return the program to put in the path as `penstock`. Its server is started once and ends with this process."""
     folder = Path(tempfile.mkdtemp(prefix="p"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     place = folder / "penstock.sock"
@@ -61,7 +61,7 @@ def script() -> str:
 def serve(place: str) -> None:
     for module in MODULES.values():
         importlib.import_module(module)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped automatically
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{place}~")
         listener.listen()

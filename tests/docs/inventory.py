@@ -1,7 +1,8 @@
-"""Which test runs which commands of the pages: the one list. tests/docs/test_inventory.py holds it against the pages.
+"""List which test runs which commands of the pages. tests/docs/test_inventory.py compares the list with the pages.
 
-A new block of commands is best run by a test that takes it from its page; then its row says which, and the test asks
-`headings` for the sections that it follows: one that it leaves out is in no row, and the page's block is missed.
+A new block of commands is best run by a test that takes it from its page. Its row then names the test, and the test
+asks `headings` for the sections to follow: a section that it leaves out has no row, so the page's block is reported as
+missing.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from tests.docs.blocks import chains_of
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The test takes the commands from the page and runs them. FILE::FUNCTION, below tests/."""
+    """Commands that the test takes from the page and runs. FILE::FUNCTION, below tests/."""
 
     test: str
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The same is run by a test which has commands of its own, for the reason that is told."""
+    """Commands that a test runs in a form of its own, for the given reason."""
 
     test: str
     why: str
@@ -28,27 +29,27 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Nothing that anybody types: what commands may be. The test holds it against the program."""
+    """A description of commands, such as a synopsis, which the test compares with the program."""
 
     test: str
 
 
 @dataclass(frozen=True, slots=True)
 class Nowhere:
-    """No test can."""
+    """Commands that no test can run."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Blocks of a page: all of them, or those of a section, or those whose first command begins like that."""
+    """Blocks of a page: all, those of a section, or those whose first command begins with `begins`."""
 
     page: str
     section: str
     by: Taken | Elsewhere | Shown | Nowhere
     begins: str = ""
-    but: tuple[Elsewhere, ...] = ()  # of these commands: those that `by` leaves out, or runs otherwise
+    but: tuple[Elsewhere, ...] = ()  # commands of these blocks that `by` leaves out or runs in another form
 
 
 CLI, RQP, RING, PUBSUB = "docs/cli.md", "docs/rqp.md", "docs/ring.md", "docs/pubsub.md"
@@ -232,9 +233,9 @@ ROWS = (
 
 
 def headings(test: str, page: str) -> list[str]:
-    """The sections of a page that rows say the test takes, as headings (`## put`), in the order of the rows.
+    """Return the sections of a page that the test follows, as headings (`## put`), in the order of the rows.
 
-    Parts of a section that is among them are left out: they are followed with it.
+    Subsections of a listed section are left out: they are followed with it.
     """
     mine = {row.section for row in ROWS if row.page == page and row.by == Taken(test)}
     chains = {chain[-1].lstrip("# "): chain for chain in chains_of(page)}

@@ -1,4 +1,4 @@
-"""docs/chart.md, "Sentinel and Cluster": its files, by their first lines, and its commands."""
+"""Read the files, by their first lines, and the commands of docs/chart.md, "Sentinel and Cluster"."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def section() -> str:
 
 
 def file(title: str) -> str:
-    """The block that begins with this line."""
+    """Return the block that begins with this line."""
     return next(block for block in BLOCK.findall(section()) if block.startswith(f"{title}\n"))
 
 
 def users() -> str:
-    """An ACL file has no comments."""
+    """Return the ACL file without its title: such a file has no comments."""
     return file("# users.acl").partition("\n")[2]
 
 
 def creating() -> str:
-    """The command that joins the nodes of a Cluster."""
+    """Return the command that joins the nodes of a Cluster."""
     return next(block for block in BLOCK.findall(section()) if block.startswith(CREATES)).strip()
 
 
 def commands(kind: str) -> list[str]:
-    """Those for a store of this kind, `sentinel` or `cluster`."""
+    """Return the commands for a store of this kind, `sentinel` or `cluster`."""
     other = {"sentinel": "+cluster:", "cluster": "+sentinel:"}[kind]
     lines = [line.removeprefix("$ ") for line in section().splitlines() if line.startswith("$ ")]
     return [line for line in lines if other not in line]

@@ -1,4 +1,4 @@
-"""Commands of runbooks that only look, taken from the pages, with names filled in as the index says."""
+"""Take the read-only commands of runbooks from the pages, with names filled in as the index says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.docs.blocks import blocks
 from tests.tmq.process import ROOT
 
 PAGES = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
-FIRST = "First steps"  # the section of the index whose block is for every alert
+FIRST = "First steps"  # the section of the index whose block applies to every alert
 SPAN = re.compile(r"`((?:kubectl|penstock|helm) [^`]+)`")
 NAMES = ("NAMESPACE", "RELEASE", "<name>", "EDGE", "POD", "QUEUE")
 LOOKS = (
@@ -18,7 +18,7 @@ LOOKS = (
     *("penstock queue list", "penstock queue show", "penstock dead list", "penstock log show"),
     *("penstock ring status", "penstock report", "helm list", "helm history"),
 )
-OTHERS = {  # and why nobody runs them to see
+OTHERS = {  # other commands, with the reason why they are not run
     "helm rollback": "a change",
     "helm upgrade": "a change",
     "kubectl delete": "a change",
@@ -30,14 +30,14 @@ OTHERS = {  # and why nobody runs them to see
     "penstock doctor": "an administrator's: tests/e2e/test_release.py",
     "penstock store": "an administrator's",
 }
-MAY_FAIL = {  # where all is well; and what is said then
+MAY_FAIL = {  # commands that fail on a healthy system, with their message
     "--previous": "previous terminated container",
     "penstock report": "no report yet",
 }
 
 
 def commands() -> Iterator[str]:
-    """Of all runbooks, the block of the index first, each once."""
+    """Yield the commands of all runbooks once each, the block of the index first."""
     (first,) = [block for block in blocks("docs/runbooks/index.md") if block.section == FIRST]
     spans = [" ".join(span.split()) for page in PAGES for span in SPAN.findall(page.read_text())]
     yield from dict.fromkeys([*first.text.splitlines(), *spans])
@@ -48,9 +48,9 @@ def looks() -> list[str]:
 
 
 def filled(command: str, names: Mapping[str, str]) -> list[str]:
-    """Its words, with these names of NAMES; `penstock` runs in a pod (docs/chart.md, "Commands in a cluster").
+    """Return a command's words with these values of NAMES; `penstock` runs in a pod.
 
-    What becomes of what it says is left out: a file, a filter.
+    See docs/chart.md, "Commands in a cluster". Redirections and pipes are left out.
     """
     command, *_ = re.split(r" [>|] ", command)
     if command.startswith("penstock "):
@@ -61,5 +61,5 @@ def filled(command: str, names: Mapping[str, str]) -> list[str]:
 
 
 def is_well(command: str, said: str) -> bool:
-    """Whether a command that failed with these words was not to find anything."""
+    """Return whether a failed command with this message only found nothing."""
     return any(part in command and words in said for part, words in MAY_FAIL.items())

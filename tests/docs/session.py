@@ -1,4 +1,4 @@
-"""A page followed at one terminal: what a command writes to either output, and how it ended, is what the page shows."""
+"""Follow a page at one terminal: the output and exit status of each command are those on the page."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tests.cli.shell import PATIENCE_S
 from tests.docs.bench import LOOK_AGAIN_S, LOOKS, READY, Bench, Command, commands, words
 from tests.servers import eventually
 
-BESIDE = re.compile(r"^([A-Z_]+=\S+ )*penstock (up|serve)\b")  # goes on in a terminal of its own
+BESIDE = re.compile(r"^([A-Z_]+=\S+ )*penstock (up|serve)\b")  # runs in a terminal of its own
 LISTENS = "health_listening"
 EXPORT = re.compile(r"^export (\w+)=(\S*)$")
-BAR = "━"  # of progress, drawn anew again and again, and gone in the end
+BAR = "━"  # of a progress bar, which is redrawn and removed at the end
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 PROMPT = (b" to confirm: ", b" them too: ")
-LOG = re.compile(r'^\{"time": .*\n', re.M)  # not there at a real terminal, where warnings alone are told
+LOG = re.compile(r'^\{"time": .*\n', re.M)  # not shown at a real terminal, which gets warnings only
 FAILED = "(exit "
-REST = "..."  # of what is shown
-ASKED = re.compile(r"Type the queue's name to [\w ]+: (\S+)$", re.M)  # and what was typed
-DIFFERS = tuple(  # from run to run
+REST = "..."  # stands for the rest of the output
+ASKED = re.compile(r"Type the queue's name to [\w ]+: (\S+)$", re.M)  # and the answer
+DIFFERS = tuple(  # differs between runs
     (re.compile(pattern), instead)
     for pattern, instead in (
         (r"\b\d{13}-\d+\b", "ID"),
@@ -35,26 +35,29 @@ DIFFERS = tuple(  # from run to run
         (r"\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{12}(\.\d+)?\b|(?<= )\d{12}(?=[ .])", "DATASET"),
         (r"(DATASET/INCARNATION:)1-\d+", r"\1N"),
         (r"\b(tmq|pubsub|ring|rqp|console)-\S+-\d+-[0-9a-f]{8}\b( [0-9a-f]+\.\d+)?", r"\1-SESSION"),
-        (r"\bin \d+ entr(y|ies), \d+ bytes", "in N entries, N bytes"),  # of lines that came together
+        (
+            r"\bin \d+ entr(y|ies), \d+ bytes",
+            "in N entries, N bytes",
+        ),  # depends on which lines arrived together
         (r"\bAOF of [\d,]+ bytes", "AOF of N bytes"),
         (r"[\d,]+ bytes, \d+% of maxmemory", "N bytes, N% of maxmemory"),
         (r"\bmaxmemory \d+", "maxmemory N"),
         (r"(\d alive) \(.*\)", r"\1"),  # in any order
-        (r"(?m)^(0x[0-9a-f]{8}) \d+ +\S+", r"\1 ID OWNER"),  # of a local queue
+        (r"(?m)^(0x[0-9a-f]{8}) \d+ +\S+", r"\1 ID OWNER"),  # ID and owner of a local queue
         (r"the store's is .*", "the store's is N ms off"),
     )
 )
 
 
 def alike(text: str) -> list[list[str]]:
-    """The words of each line, without what differs from run to run."""
+    """Return the words of each line, without what differs between runs."""
     for pattern, instead in DIFFERS:
         text = pattern.sub(instead, text)
     return words(text)
 
 
 def is_shown(wanted: list[list[str]], seen: list[list[str]]) -> bool:
-    """`...` stands for any lines, also none."""
+    """Return whether the lines match; `...` stands for any number of lines."""
     if not wanted:
         return not seen
     if wanted[0] == [REST]:
@@ -63,10 +66,10 @@ def is_shown(wanted: list[list[str]], seen: list[list[str]]) -> bool:
 
 
 class Session(Bench):
-    """Follows sections of a page, in a folder of docs/examples."""
+    """A bench that follows sections of a page in a folder of docs/examples."""
 
     def section(self, page: str, *headings: str) -> Iterator[Command]:
-        """Their commands, each before it is followed."""
+        """Yield the commands of these sections, and follow each after it was yielded."""
         for heading in headings:
             for command in commands(page, heading):
                 yield command
@@ -84,7 +87,7 @@ class Session(Bench):
             self.must_show(command)
 
     def must_show(self, command: Command) -> None:
-        """Run to its end; also a `penstock up` that does not come to serve anything."""
+        """Run a command to its end and compare its output; this includes a `penstock up` that fails to start."""
         line = self.said(command.line)
         seen, wanted = self._see(line, command.shown), alike(command.shown)
         assert is_shown(wanted, seen), (line, seen, wanted)
@@ -106,7 +109,7 @@ class Session(Bench):
         return alike(self.answer(line, asked[1]) if asked else self.terminal(line))
 
     def terminal(self, line: str) -> str:
-        """Both outputs without the log, and the status if it is not 0."""
+        """Return both outputs of a command without the log, and its exit status unless that is 0."""
         done = subprocess.run(
             ["bash", "-c", line], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S,
@@ -114,7 +117,7 @@ class Session(Bench):
         return LOG.sub("", done.stdout) + (f"{FAILED}{done.returncode})\n" if done.returncode else "")
 
     def answer(self, line: str, typed: str) -> str:
-        """At a real terminal, where it asks; what is typed is seen there, too."""
+        """Run a command at a real terminal and type an answer to its question, which the terminal echoes."""
         ours, theirs = pty.openpty()
         with subprocess.Popen(
             ["bash", "-c", line], cwd=self.folder, env=self.environment, stdin=theirs, stdout=theirs, stderr=theirs,
@@ -127,7 +130,7 @@ class Session(Bench):
                     screen += chunk
                     if screen.endswith(PROMPT) and not has_typed:
                         has_typed = bool(os.write(ours, typed.encode() + b"\n"))
-            except OSError:  # EIO: nobody has the other side any more
+            except OSError:  # EIO: the other side is closed
                 pass
             finally:
                 os.close(ours)

@@ -1,4 +1,4 @@
-"""The documentation as a site, built as `make docs` builds it."""
+"""Build the documentation site as `make docs` does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_S = 60.0
 
 
 def built(folder: Path) -> Path:
-    """Into an empty folder. It must be built without a warning; how long that took is said."""
+    """Build the site into an empty folder without warnings, and print how long that took."""
     began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],

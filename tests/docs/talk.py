@@ -1,7 +1,7 @@
-"""People at `nc`, several at a time: what they type and what comes, in the order of each one's block.
+"""Follow several `nc` sessions at a time: what is typed and received, in the order of each session's block.
 
-Of two blocks that belong together none says when a line of the other came. It follows from what is in them: a MESSAGE
-is waited for once somebody has sent its body, and until then whoever waits for it types nothing more.
+The blocks do not say how their lines interleave. Their contents do: a session waits for a MESSAGE only once another
+session has sent its body, and types nothing until the message has arrived.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tests.servers import eventually
 
 TALKS = re.compile(r"^(nc|openssl s_client) [^|]*$")
 TYPED = re.compile(r"^(SEND|SUBSCRIBE|UNSUBSCRIBE|PING|QUIT)\b", re.I)
-MESSAGE = re.compile(r"^MESSAGE \d+ ([^\\]*)")  # the body up to what is escaped in it
+MESSAGE = re.compile(r"^MESSAGE \d+ ([^\\]*)")  # the body up to its first escaped byte
 
 
 class Talk:
     """One client and its block."""
 
     def __init__(self, command: Command, bench: Bench, log: Path, since: int = 0) -> None:
-        """since: how much others have sent that it is too late for."""
+        """Start the client. `since` is the number of earlier messages, which it does not receive."""
         self._line, self._log, self._since = command.line, log, since
         self._steps = deque(command.shown.splitlines())
         self._taken: Counter[str] = Counter()
@@ -46,7 +46,7 @@ class Talk:
         self.clear()
 
     def goes_on(self, sent: list[str]) -> bool:
-        """Types a line at most, and waits for what comes after it. False: there is nothing to do before others do."""
+        """Type at most one line, and wait for its reply. Return False if other sessions must act first."""
         has_typed = has_moved = False
         while self._steps and not self._waits(self._steps[0], sent):
             line = self._steps[0]
@@ -84,7 +84,7 @@ class Talk:
         return Counter(whole.splitlines()) - self._taken
 
     def end(self) -> None:
-        """Everything of the block was seen, and nothing else."""
+        """Check that the client has received everything in the block, and nothing else."""
         assert not self._steps, (self._line, self._steps, self._log.read_text())
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -99,7 +99,7 @@ class Talk:
 
 
 def follow(bench: Bench, commands: Iterable[Command]) -> None:
-    """All of them, in their order; those who talk go on while the others are run."""
+    """Follow all commands in order; sessions continue while other commands run."""
     talks: list[Talk] = []
     sent: list[str] = []
     try:

@@ -1,8 +1,8 @@
-"""A tutorial, followed as a reader does: terminals with names in which something goes on, and one for everything else.
+"""Follow a tutorial as a reader does: named terminals for commands that keep running, one terminal for all others.
 
-```console               commands, one after the other, and what each shows
-```console title="x"     a command that goes on in terminal x; what is shown of it has appeared there
-```text title="x"        what has appeared in terminal x since; `^C` is pressed there, and it ends
+```console               commands to run one after the other, each with its output
+```console title="x"     a command that keeps running in terminal x, with the output so far
+```text title="x"        further output of terminal x; `^C` is pressed there and ends the command
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.servers import eventually
 from tests.tmq.process import ROOT
 
 BLOCK = re.compile(r'^```(console|text)(?: title="(.*?)")?\n(.*?)^```$', re.M | re.S)
-REST = "..."  # of what is shown
+REST = "..."  # stands for the rest of the output
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 class Terminal:
-    """Something goes on in it."""
+    """A terminal in which a command keeps running."""
 
     def __init__(self, line: str, folder: Path, environment: dict[str, str], log: Path) -> None:
         self._log = log
@@ -51,7 +51,7 @@ class Terminal:
             )  # fmt: skip
 
     def must_show(self, text: str) -> None:
-        """Line by line, in this order, whatever else is between them where the page says that something is."""
+        """Check that the lines appear in this order; other lines may come between them only if the page shows `...`."""
         wanted = [line for line in text.splitlines() if line != REST]
         is_whole = REST not in text.splitlines()
 
@@ -74,13 +74,13 @@ class Terminal:
             self._process.kill()
 
     def clear(self) -> None:
-        """In order if it can be, so that nothing of it writes into a folder that is being removed."""
+        """Stop the command, with Ctrl-C if possible, so that it writes nothing into a folder that is being removed."""
         if self._process.poll() is None:
             self.press_ctrl_c()
 
 
 class Reader:
-    """Follows one page after the other in a copy of docs/examples."""
+    """A reader that follows one page after the other in a copy of docs/examples."""
 
     def __init__(self, folder: Path) -> None:
         self._bench = Bench(folder, ".")
@@ -113,17 +113,17 @@ class Reader:
     def _run(self, command: Command) -> None:
         if command.line.startswith("cd docs/examples/"):
             self._bench.folder = self._examples / command.line.removeprefix("cd docs/examples/")
-        elif command.line.startswith("make "):  # it has been done, or no test could run
+        elif command.line.startswith("make "):  # already done; otherwise no test could run
             self._bench.run(f"make --dry-run --directory {ROOT} {command.line.removeprefix('make ')}")
         elif not command.line.startswith("export PATH="):
             self._until_shown(command)
 
     def _until_shown(self, command: Command) -> None:
-        """What is under way arrives some time: who only looks looks again. Everything else is done once."""
+        """Repeat a read-only command until its output is that of the page; run any other command once."""
         if LOOKS.search(command.line):
             self._bench.follow(command)
             return
-        shows_why_not = bool(command.shown)  # one that shows nothing has done it
+        shows_why_not = bool(command.shown)  # a command without output must succeed
         seen = words(self._bench.run(command.line, is_certain=not shows_why_not))
         assert seen == words(command.shown), (command.line, seen)
 

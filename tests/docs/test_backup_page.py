@@ -1,4 +1,4 @@
-"""docs/backup.md: its commands, on `penstock up` and on a server of Debian's Redis."""
+"""Run the commands of docs/backup.md on `penstock up` and on a Redis server from Debian."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SERVER = "redis://localhost"
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    """On a network where nobody has the page's ports; in a folder with a short name, for the store's socket."""
+    """Yield a bench on a network with the page's ports free, in a folder with a path short enough for the socket."""
     with own_machine(), TemporaryDirectory(prefix="p") as folder:
         bench = Bench(Path(folder), "tutorials")
         yield bench
@@ -29,20 +29,20 @@ def bench() -> Iterator[Bench]:
 
 
 def fill(bench: Bench, at: str = "") -> None:
-    """A queue with two messages."""
+    """Create a queue with two messages."""
     for line in ("queue create orders", "put orders one", "put orders two"):
         bench.run(f"penstock {line} {at}")
 
 
 def spoil(bench: Bench, at: str = "") -> None:
-    """What somebody did after the copy."""
+    """Change the queues after the copy was made."""
     bench.run(f"penstock put orders three {at}")
     bench.run(f"penstock get orders {at}")
     bench.run(f"penstock queue create later {at}")
 
 
 def is_as_it_was(bench: Bench, at: str = "") -> None:
-    """What was put in since is lost, and what was taken since is there again."""
+    """Check that later changes are gone: a new message is lost, and a taken message is back."""
     assert "later" not in bench.run(f"penstock queue list {at}")
     assert [bench.run(f"penstock get orders {at}") for _ in range(2)] == ["one", "two"]
     with pytest.raises(AssertionError):
@@ -63,7 +63,7 @@ def test_a_copy_of_penstock_up_is_restored(bench: Bench) -> None:
 
 
 def test_a_copy_of_a_server_is_restored(bench: Bench) -> None:
-    """The same commands copy its folder, by its port."""
+    """Check that the page's commands copy and restore the folder of a server, given its port."""
     stop, *put_back, start, doctor = commands(PAGE, "## Restore to a server of your own")
     (bench.folder / "data").mkdir()
     bench.run(start.line)

@@ -1,4 +1,4 @@
-"""RQP/cast on docs/rqp.md: what to do about messages that are held, and its labels are all on the page."""
+"""Check RQP/cast in docs/rqp.md: the handling of held messages, and a complete list of labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENDS_WELL = {Why.CONFIRMED, Why.SENT}
 
 
 def machine(folder: Path, net: Net, **cast: str) -> Shell:
-    """One with the files of the page, on ports of its own."""
+    """Return a machine with the files of the page, on ports of its own."""
     shell = Shell(shutil.copytree(EXAMPLES, folder, ignore=LEFT))
     ports = {"REQUEST_PORT": str(net.request_port), "FINDRECEIVER_PORT": str(net.findreceiver_port)}
     own = {"RECEIVER_PORTS": port_range(), "SENDER_PORTS": port_range(), "T_WAIT1_S": "0.5", **cast}
@@ -34,14 +34,14 @@ def machine(folder: Path, net: Net, **cast: str) -> Shell:
 
 
 async def take_one(net: Net) -> None:
-    """A receiver that takes a message and never confirms it."""
+    """Take a message as a receiver that never confirms it."""
     with HandReceiver(net) as receiver:
         await receiver.chosen()
         await receiver.data()
 
 
 def test_what_is_held_is_looked_into(tmp_path: Path) -> None:
-    """The commands of the page."""
+    """Check that the page's commands list, redrive and purge held messages."""
     said = re.findall(r"^\$ penstock (dead .*)$", PAGE.partition("### Guarantees of RQP/cast")[0], re.M)
     assert [line.split()[1] for line in said] == ["list", "redrive", "purge"]
     listing, redrive, purge = (line.replace("unconfirmed", "held").split() for line in said)
@@ -69,7 +69,7 @@ def test_each_label_is_on_the_page() -> None:
 
 
 def test_each_reason_of_silence_is_in_the_protocol() -> None:
-    """3.2"""
+    """Check that the protocol lists each reason for which a request is not answered (3.2)."""
     spec = (ROOT / "protos/rqp_cast.md").read_text()
     reasons = spec.partition("\n3.2 ")[2].partition("\n3.3 ")[0]
     assert {reason.value for reason in Unanswered} <= told_in(reasons)

@@ -1,4 +1,4 @@
-"""docs/chart.md: its commands were run, its files are those of docs/examples/chart, its alerts' pages are there."""
+"""Check docs/chart.md: its commands, its files from docs/examples/chart, and the runbooks of its alerts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMESPACE = "queues"
 
 
 def sections() -> dict[str, str]:
-    """Text by heading."""
+    """Return the text of each section by heading."""
     _, *parts = re.split(r"^## ", PAGE, flags=re.MULTILINE)
     return {heading: text for heading, _, text in (part.partition("\n") for part in parts)}
 
@@ -37,7 +37,7 @@ def commands(section: str) -> list[list[str]]:
 
 @pytest.fixture
 def queues(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cluster]:
-    """The page's namespace, which it makes; run where the page says."""
+    """Yield a cluster for the page's namespace, which the page creates, in the folder that the page names."""
     monkeypatch.chdir(ROOT)
     yield cluster
     cluster.helm("uninstall", "penstock", "--namespace", NAMESPACE, "--no-hooks", "--ignore-not-found")
@@ -52,7 +52,7 @@ def run(cluster: Cluster, command: list[str]) -> None:
 
 
 def test_the_readme_of_the_chart_installs_as_the_readme_does() -> None:
-    """Those commands are run on a node: tests/e2e/test_release.py."""
+    """Check that both READMEs give the same commands, which tests/e2e/test_release.py runs on a node."""
     lines = [command.line for command in followed("README.md", "## On Kubernetes")]
     (own,) = [block for kind, block in FENCE.findall((CHART / "README.md").read_text()) if not kind]
     assert own.splitlines() == [f"$ {line}" for line in lines[1:3]]
@@ -60,13 +60,13 @@ def test_the_readme_of_the_chart_installs_as_the_readme_does() -> None:
 
 
 def test_its_upgrade_finds_values_that_the_chart_before_did_not_have(queues: Cluster, tmp_path: Path) -> None:
-    """And keeps what was said."""
+    """Check that an upgrade from a chart without some of today's values keeps the values that were set."""
     older = tmp_path / "older"
     shutil.copytree(CHART, older)
     values = yaml.safe_load((older / "values.yaml").read_text())
     del values["helmTest"]
     (older / "values.yaml").write_text(yaml.safe_dump(values))
-    (older / "values.schema.json").unlink()  # which asks for what is there now
+    (older / "values.schema.json").unlink()  # requires the values of today
     shutil.rmtree(older / "templates" / "tests")
     notes = older / "templates" / "NOTES.txt"
     notes.write_text(notes.read_text().replace(".Values.helmTest.enabled", "false"))
@@ -90,7 +90,7 @@ def test_its_files_are_the_examples() -> None:
 
 
 def test_whatever_values_it_shows_can_be_installed() -> None:
-    """But for the examples, each of which has a test."""
+    """Check that values on the page can be installed; the examples have tests of their own."""
     shown = [block for kind, block in FENCE.findall(PAGE) if kind == "yaml" and not block.startswith(EXAMPLE)]
     assert len(shown) == 2
     for values in shown:

@@ -1,4 +1,4 @@
-"""docs/cli.md: every command is run, in the order of the page, and shows what the page shows."""
+"""Run every command of docs/cli.md in order, and compare its output with the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.tmq.process import ROOT
 HERE, PAGE = "docs/test_cli_page.py", "docs/cli.md"
 TEXT = (ROOT / PAGE).read_text()
 QUEUES, PEERS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.M | re.S)
-LOGGED = re.compile(r"^\d{4}-\S+Z [A-Z]+ .*\n", re.M)  # some machines are warned of before they begin
+LOGGED = re.compile(r"^\d{4}-\S+Z [A-Z]+ .*\n", re.M)  # startup warnings of some machines
 TOKEN = re.compile(r"(?<=#token=)[\w-]+")
 ACTION = re.compile(r"\baction=(\w+)")
 New = Callable[[str], Session]
@@ -33,7 +33,7 @@ New = Callable[[str], Session]
 
 @pytest.fixture
 def new() -> Iterator[New]:
-    """A terminal in a folder with the page's files; on a network where nobody has the page's ports."""
+    """Yield a function that opens a terminal in a folder with the page's files, with the page's ports free."""
     made: list[Session] = []
     with own_machine(), TemporaryDirectory(prefix="p") as place:
 
@@ -60,7 +60,7 @@ def test_without_a_store(new: New) -> None:
 
 
 def plain_shell(session: Session) -> Shell:
-    """In its folder, at the ports of the page."""
+    """Return a shell in the session's folder, at the ports of the page."""
     shell = Shell(session.folder)
     for name in ANY_PORT:
         del shell.environment[name]
@@ -68,7 +68,7 @@ def plain_shell(session: Session) -> Shell:
 
 
 def test_up_and_what_it_keeps_others_from(new: New) -> None:
-    """Killed in between, as the page says."""
+    """Check the section "up", including a kill between its commands."""
     home, other = new("home"), new("other")
     first, again, lost, taker, taken = commands(PAGE, "## up")
     with Talk(taker, other, other.folder / "taker"):
@@ -103,7 +103,7 @@ def test_queues_and_messages(new: New) -> None:
 
 
 def test_rqp_send(new: New) -> None:
-    """The two systems of docs/rqp.md, on one machine."""
+    """Check `rqp send` with the two systems of docs/rqp.md on one machine."""
     home = new("home")
     for path in (home.examples / "rqp").glob("*.yaml"):
         shutil.copy(path, home.folder)
@@ -112,7 +112,7 @@ def test_rqp_send(new: New) -> None:
 
 
 def test_ring_status(new: New) -> None:
-    """Three nodes that find each other sooner than by default."""
+    """Check `ring status` with three nodes that find each other sooner than by default."""
     home = new("home")
     times = {"OWN_RING_S": "3", "SELF_S": "6", "OPEN_S": "2", "FIND_S": "3"}
     home.environment |= {f"PENSTOCK_EDGES__RING__NODE__TIMES__{name}": value for name, value in times.items()}

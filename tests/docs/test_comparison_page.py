@@ -1,4 +1,4 @@
-"""README.md and docs/comparison.md quote the last full run of docs/benchmarks.md."""
+"""Check that README.md and docs/comparison.md quote the last full run of docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLES = {
     "README.md": (ROOT / "README.md").read_text().partition("\n## Performance\n")[2].partition("\n## ")[0],
     "docs/comparison.md": PAGE.partition("\n## Throughput\n")[2].partition("\n## ")[0],
 }
-NAMES = {  # in these tables, and how the row begins in docs/benchmarks.md
+NAMES = {  # name in these tables: first words of its row in docs/benchmarks.md
     "Penstock TMQ": "Penstock TMQ ",
     "raw XADD (redis-benchmark)": "raw XADD (redis-benchmark) ",
     "NATS JetStream as shipped": "NATS JetStream as shipped 2",

@@ -1,4 +1,4 @@
-"""Example files that are run side by side on one machine: nothing of theirs has the same address."""
+"""Check that example files that run side by side on one machine share no address."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ TOGETHER = [
 
 
 def places(file: Path, tmp_path: Path) -> set[tuple[str, int]]:
-    """Every address that `penstock up --config file` listens on."""
+    """Return every address that `penstock up --config file` listens on."""
     shell = Shell(tmp_path)
     for name in ANY_PORT:
         del shell.environment[name]
     settings = json.loads(shell.run("config", "--json", "--config", str(file)).out)["settings"]
     if "ring" not in settings["edges"]["ring"]["listeners"]:
-        del settings["edges"]["ring"]["node"]  # there is none
-    first = settings["health"]["port"]  # of the first edge's pages; the others' follow
+        del settings["edges"]["ring"]["node"]  # no node is started
+    first = settings["health"][
+        "port"
+    ]  # port of the first edge's pages; the other edges use the ports after it
     found = {(settings["health"]["host"], first + number) for number in range(len(settings["edges"]))}
     return found | set(ports(settings["edges"]))
 
@@ -48,7 +50,7 @@ def ports(section: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize(("folder", "files"), TOGETHER)
 def test_they_do_not_meet(folder: str, files: tuple[str, ...], tmp_path: Path) -> None:
-    """docs/pubsub.md, docs/rqp.md, docs/ring.md: these examples are started one beside the other."""
+    """Check that examples that are started together share no address (docs/pubsub.md, docs/rqp.md, docs/ring.md)."""
     all_of_them = {
         name: places(ROOT / "docs" / "examples" / folder / f"{name}.yaml", tmp_path) for name in files
     }

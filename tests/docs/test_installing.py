@@ -1,4 +1,4 @@
-"""Penstock is in no package index, where somebody else's package has its name: nothing says that it is."""
+"""Check that no page offers Penstock from a package index, where another package has its name."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def test_extras_that_are_named_are_there() -> None:
 
 
 def test_the_page_has_all_of_them() -> None:
-    """But what only developers install."""
+    """Check that the page lists all extras except those for development."""
     rows = re.findall(r"^\| `(\w+)` \|", text("docs/start.md"), re.M)
     assert set(rows) == set(extras()) - {"dev", "docs"}

@@ -1,4 +1,4 @@
-"""Every command of the pages is run by a test, or tests/docs/inventory.py says why none can."""
+"""Check that a test runs every command of the pages, or tests/docs/inventory.py says why not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.docs.inventory import ROWS, Nowhere, Row, Taken
 from tests.tmq.process import ROOT
 
 TESTS = ROOT / "tests"
-FOLLOWERS = {"docs/test_tutorials.py"}  # of pages that they find by themselves
+FOLLOWERS = {"docs/test_tutorials.py"}  # find the pages that they follow by themselves
 
 
 def is_of(row: Row, block: Block) -> bool:
@@ -28,7 +28,7 @@ def commands() -> list[Block]:
 
 
 def test_there_are_as_many_as_somebody_sees() -> None:
-    """A list of nothing would be in order."""
+    """Check that the commands of the pages are found: an empty list would pass the other tests."""
     told = (ROOT / "docs/cli.md").read_text().count("\n$ ")
     assert sum(block.text.count("$ ") for block in commands() if block.page == "docs/cli.md") >= told > 60
     assert len({block.page for block in commands()}) > 20
@@ -43,7 +43,7 @@ def test_each_block_has_one_row(page: str) -> None:
 
 @pytest.mark.parametrize("page", pages())
 def test_no_block_is_without_a_fence(page: str) -> None:
-    """It would be in no list."""
+    """Check that pages have no indented blocks, which the list of blocks would miss."""
     assert not list(without_fence(page))
 
 
@@ -73,7 +73,7 @@ def functions(file: str) -> set[str]:
 
 
 def _names(file: str, page: str) -> bool:
-    """The page as one text, or as parts of a path; or a test beside it has done that."""
+    """Return whether a test file names the page, as one text or as parts of a path."""
     text = (TESTS / file).read_text()
     return page in text or '" / "'.join(Path(page).parts) in text
 

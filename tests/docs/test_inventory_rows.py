@@ -1,4 +1,4 @@
-"""The rows of tests/docs/inventory.py that say `Taken`: what stands in a section that is followed is run."""
+"""Check the rows of tests/docs/inventory.py with `Taken`: every command of a followed section is run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def commands_in(block: Block) -> Iterator[str]:
     "page", sorted({row.page for row in TAKEN if BENCH.search((TESTS / file_of(row)).read_text())})
 )
 def test_what_follows_a_page_finds_all_its_commands(page: str) -> None:
-    """A block that begins with something else is passed over by who follows, and would be run by nobody."""
+    """Check that following a page finds all its commands: a block with another fence would be skipped."""
     followed: list[str] = []
     for chain in chains_of(page):
         if len(chain) == 2:
@@ -56,7 +56,7 @@ def test_what_follows_a_page_finds_all_its_commands(page: str) -> None:
     ids=_name,
 )
 def test_each_block_that_is_followed_says_what_is_typed(row: Row) -> None:
-    """`$ ` before each command; what is shown has none."""
+    """Check that each followed block marks its commands with `$ `, and its output without."""
     if file_of(row) in FOLLOWERS:
         return
     own = [

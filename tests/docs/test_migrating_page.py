@@ -1,4 +1,4 @@
-"""docs/migrating.md: its programs move messages between two systems, one of which stands for the old servers."""
+"""Check that the programs of docs/migrating.md move messages between two systems, one in place of the old servers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from tests.sysv.namespace import own_machine
 from tests.tmq.process import ROOT
 
 PAGE = "docs/migrating.md"
-OLD = {"old.example:6162": "127.0.0.1:7162", "old.example:7171": "127.0.0.1:7271"}  # the same ports elsewhere
+OLD = {
+    "old.example:6162": "127.0.0.1:7162",
+    "old.example:7171": "127.0.0.1:7271",
+}  # the same ports at another address
 PORTS = (
     "edges.tmq.listeners.reference.port=7162 edges.tmq.listeners.document=off edges.pubsub.listeners.text.port=7271 "
     "edges.pubsub.listeners.link=off edges.ring.listeners.ring=off edges.ring.listeners.clients.port=9300 "
@@ -33,7 +36,7 @@ def at_old(line: str) -> str:
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    """Return a session with Penstock on its usual ports, and the old system on others."""
+    """Yield a session with Penstock on its usual ports, and the old system on others."""
     with own_machine(), TemporaryDirectory(prefix="p") as folder:
         session = Session(Path(folder), "migrate", at_old)
         session.start_up("penstock up")

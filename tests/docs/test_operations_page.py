@@ -1,4 +1,4 @@
-"""docs/operations.md, "A store of your own": from a server that somebody starts to an edge that may use it."""
+"""Check docs/operations.md, "A store of your own": from starting a server to an edge that may use it."""
 
 from __future__ import annotations
 

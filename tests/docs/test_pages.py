@@ -1,4 +1,4 @@
-"""The pages hold together: every link between them leads somewhere, every metric they name is counted."""
+"""Check that the pages are consistent: every link has a target, and every metric they name exists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METRIC = re.compile(r"`(penstock_[a-z_]+[a-z])(?:\{[^}]*\})?`")
 
 
 def anchors(page: Path) -> set[str]:
-    """As those who show Markdown make them of headings."""
+    """Return the anchors that Markdown renderers make of headings."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 

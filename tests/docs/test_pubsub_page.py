@@ -1,4 +1,4 @@
-"""docs/pubsub.md: its commands are run, in the order of the page, and show what the page shows."""
+"""Run the commands of docs/pubsub.md in order, and compare their output with the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_file_says_how_it_is_run() -> None:
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    """In the folder of the examples, on a network where nobody has the page's ports."""
+    """Yield a session in the folder of the examples, on a network with the page's ports free."""
     with own_machine(), TemporaryDirectory(prefix="p") as folder:
         session = Session(Path(folder), "pubsub")
         yield session
@@ -36,7 +36,7 @@ def session() -> Iterator[Session]:
 
 
 def linked(session: Session, **followers: int) -> None:
-    """So many neighbours of each store are followed."""
+    """Wait until this many neighbours of each store are followed."""
     for name, number in followers.items():
         line = f"penstock log show --data-dir penstock-data/{name.replace('_', '-')}"
         eventually(
@@ -46,7 +46,7 @@ def linked(session: Session, **followers: int) -> None:
 
 
 def test_alone(session: Session) -> None:
-    """And what the link port says by itself."""
+    """Check "Alone", and the output of the link port."""
     follow(session, commands(PAGE, "## Alone"))
     (_, link) = commands(PAGE, "## How it works")
     session.follow(link)
@@ -68,7 +68,7 @@ def test_three_stores_in_a_chain(session: Session) -> None:
 
 
 def test_three_stores_in_a_ring(session: Session) -> None:
-    """And what docs/cli.md shows of it."""
+    """Check the three stores in a ring, and the output of `log show` that docs/cli.md shows for them."""
     a, b, c, client, sent, again, log = commands(PAGE, "## Three stores in a ring")
     follow(session, (a, b, c))
     linked(session, ring_a=2, ring_b=2, ring_c=2)

@@ -1,4 +1,4 @@
-"""README.md, "Try it": the commands after `make up` are run and print what the page shows."""
+"""Check README.md, "Try it": the commands after `make up` print what the page shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROGRAM = re.compile(r"^```python\n(.*?)^```\n\n```\n(.*?)^```", re.M | re.S)
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    """Return a session in a network of its own, where all of the page's ports are free."""
+    """Yield a session in a network of its own, where all of the page's ports are free."""
     with own_machine(), TemporaryDirectory(prefix="p") as folder:
         session = Session(
             Path(folder), "tutorials", lambda line: line.replace(".venv/bin/penstock", "penstock")

@@ -1,4 +1,4 @@
-"""Every reason for which the text service refuses something is told to those who read its counters."""
+"""Check that every refusal reason of the text service is documented for readers of its counters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.kit.net.refusals import Refusal
 
 ROOT = Path(__file__).parents[2]
 SAID = re.compile(r"(?:refuse|PeerError)\(\"([a-z_]+)\"")
-OF_CLIENTS = {"bad_reply"}  # what our own client says of a server
+OF_CLIENTS = {"bad_reply"}  # labels that Penstock's own client gives to a server's errors
 
 
 def said_in(folder: str) -> set[str]:
@@ -30,7 +30,7 @@ def test_each_is_on_the_page_of_the_counters() -> None:
 
 
 def test_each_is_in_the_protocol() -> None:
-    """2.4, 4.7"""
+    """Check that the protocol lists each reason (2.4, 4.7)."""
     spec = (ROOT / "protos/pubsub.md").read_text()
     of_clients = spec.partition("\n2.4 ")[2].partition("\n2.5 ")[0]
     assert {reason.label for reason in Reason} | {"too_many_subscriptions"} <= told_in(of_clients)

@@ -1,4 +1,4 @@
-"""docs/chart.md, "Sentinel and Cluster": its files on real servers here, its URLs, and two failovers in a row.
+"""Check docs/chart.md, "Sentinel and Cluster": its files on real servers, its URLs, and two failovers in a row.
 
 tests/e2e/test_failovers.py does the same in pods, below edges of a release.
 """
@@ -30,7 +30,7 @@ NAME = re.compile(r"(redis|sentinel)-(\d)\.store(:6379|:26379| 6379)?")
 
 
 class Place:
-    """The pods of the page as processes here: each name is `localhost` with a port of its own."""
+    """The pods of the page as local processes: each name is `localhost` with a port of its own."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self.folder = folder
@@ -91,7 +91,7 @@ class Place:
 
     @contextmanager
     def client(self, name: str) -> Iterator[Redis]:
-        """The administrator at this server; a refusal, and one that does not answer, raise RedisError."""
+        """Yield an administrator's client of this server. Refusals and timeouts raise RedisError."""
         user = ("", "sentinel-secret") if name in self.sentinels else ("admin", "admin-secret")
         with Redis(
             host="localhost", port=self.ports[name], username=user[0] or None, password=user[1],
@@ -129,13 +129,13 @@ class Place:
         return sum(isinstance(each, dict) and each.get("state") == "online" for each in info.values())
 
     def _settled(self) -> None:
-        """Return when replicas are linked and all Sentinels know that."""
+        """Wait until the replicas are linked and all Sentinels know about them."""
         wanted = 2 if self.kind == "sentinel" else 1
         eventually(lambda: self.number_linked() == wanted, pause_s=LOOK_AGAIN_S)
         eventually(lambda: all(map(self._knows_all, self.sentinels)), pause_s=LOOK_AGAIN_S)
 
     def fail_over(self) -> None:
-        """Kills the primary, and starts it again once another server has taken over."""
+        """Kill the primary, and start it again once another server has taken over."""
         old = self.primary()
         self.running[old].kill()
         self.running[old].wait()
@@ -160,7 +160,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 
 def test_two_failovers_lose_nothing(place: Place, tmp_path: Path) -> None:
-    """With the page's URLs and the commands that it runs in a pod."""
+    """Check that two failovers lose no message, with the page's URLs and its commands for a pod."""
     alone = Shell(tmp_path)
     secret = next(line for line in page.commands(place.kind) if "edge-url" in line)
     literals = [word.removeprefix("--from-literal=") for word in shlex.split(secret) if "literal" in word]

@@ -1,4 +1,4 @@
-"""kubectl commands name our resources with their group: other products have queues and peers, too."""
+"""Check that kubectl commands name Penstock's resources with their group: other products have queues and peers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ BARE = {"queue", "queues", "pq", "peer", "peers", "pp", "redrive", "redrives", "
 
 
 def bare_kinds(command: str) -> list[str]:
-    """Return the kinds of ours that the words behind `kubectl` name without their group."""
+    """Return the kinds of Penstock's that the words after `kubectl` name without their group."""
     try:
         words = shlex.split(command, comments=True)
-    except ValueError:  # a part of a sentence
+    except ValueError:  # part of a sentence
         words = command.split()
     verb, *rest = words or [""]
     if verb not in TAKES_KINDS:

@@ -1,5 +1,7 @@
-"""docs/backup.md, "Onto the volume of the chart's store": the helper is let in, sees what the store sees, and its
-commands bring a copy back, on a server as the chart starts and configures it.
+"""Check docs/backup.md, "Onto the volume of the chart's store".
+
+The helper pod is admitted and sees the store's files, and the commands restore a copy on a server that runs as in the
+chart.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ def test_its_commands_name_it() -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Pod]:
-    """The chart's pod; its volume is a folder."""
+    """Yield the chart's pod, with a folder as its volume."""
     (tmp_path / "pod").mkdir()
     pod = Pod(tmp_path / "pod", "redis")
     start(pod)
@@ -78,7 +80,7 @@ def start(pod: Pod) -> None:
 
 
 def test_its_commands_bring_a_copy_back(store: Pod, tmp_path: Path) -> None:
-    """What is typed into pods is typed here, on the folder that is their volume; kubectl itself finds no node."""
+    """Check that the commands for pods restore a copy in the folder of the volume; kubectl itself is not run."""
     admin = Shell(tmp_path, {"REDIS_URL": store.url("admin", ADMIN)})
     edge = Shell(tmp_path, {"REDIS_URL": store.url("edge", EDGE)})
     admin.run("store", "init")
@@ -104,7 +106,7 @@ def test_its_commands_bring_a_copy_back(store: Pod, tmp_path: Path) -> None:
 
 
 def how_it_is_copied() -> str:
-    """The command in the section's sentence."""
+    """Return the copy command in the section's text."""
     section = FENCE.sub("", (ROOT / PAGE).read_text().partition(f"\n{SECTION}\n")[2].partition("\n## ")[0])
     (found,) = [span for span in re.findall("`([^`]+)`", section) if IN_POD.match(span)]
     return str(found)

@@ -1,4 +1,4 @@
-"""docs/ring.md: what it shows is run as it stands there; and its reasons are all."""
+"""Run docs/ring.md as it is written, and check that its list of reasons is complete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_page_of_the_command_line_shows_the_same_line_to_try_it() -> None:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    """On a network where nobody has the ports that the page names."""
+    """Yield a bench on a network with the page's ports free."""
     with own_machine():
         bench = Bench(tmp_path, "ring")
         yield bench
@@ -41,11 +41,11 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.mark.timeout(300)
 def test_two_systems(bench: Bench) -> None:
-    """Every command, and what it shows; those of "Try it" at the shop, before the depot is there."""
+    """Check every command and its output; "Try it" runs at the shop before the depot is started."""
     first, *parts = headings("docs/test_ring_page.py::test_two_systems", RING)
     for part in parts:
         if part == "### The shop alone":
-            bench.press_ctrl_c_in(1)  # the depot's
+            bench.press_ctrl_c_in(1)  # the depot's terminal
         found = list(commands(RING, part))
         assert len(found) >= 2
         for command in found:
@@ -56,7 +56,7 @@ def test_two_systems(bench: Bench) -> None:
 
 
 def try_it(bench: Bench, part: str) -> None:
-    """The line, the program, and the queues that they leave behind."""
+    """Run the commands and the program of a section, and check the queues that they leave behind."""
     for command in commands(RING, part):
         bench.follow(command)
     ((program, printed),) = re.findall(
@@ -82,7 +82,7 @@ def test_the_page_shows_what_is_in_the_files(name: str) -> None:
 
 
 def contains(there: object, told: object) -> bool:
-    """What is told is there, whatever else is."""
+    """Return whether all expected fields are present; other fields are ignored."""
     if isinstance(there, dict) and isinstance(told, dict):
         return all(name in there and contains(there[name], value) for name, value in told.items())
     return there == told

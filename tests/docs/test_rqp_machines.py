@@ -1,7 +1,7 @@
-"""docs/rqp.md, "Two machines, with a cable": every command of the page is run, and shows what the page shows.
+"""Run every command of docs/rqp.md, "Two machines, with a cable", and compare its output with the page.
 
-The machines are network namespaces with names of this run's own: their networks are apart from everybody's, so all
-ports and addresses are those of the page.
+The machines are network namespaces whose names are unique to this run. Their networks are isolated, so all ports and
+addresses are those of the page.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tests.tmq.process import ROOT
 PAGE, SECTION = "docs/rqp.md", "## Two machines, with a cable"
 EXAMPLES = ROOT / "docs" / "examples" / "rqp"
 MACHINES = ("harbour", "inland")
-MACHINE = re.compile(rf"\b({'|'.join(MACHINES)})\b(?![.-])")  # not in names of files
-NAMES = {machine: f"{machine}-{os.getpid()}" for machine in MACHINES}  # that nobody else has
+MACHINE = re.compile(rf"\b({'|'.join(MACHINES)})\b(?![.-])")  # not in file names
+NAMES = {machine: f"{machine}-{os.getpid()}" for machine in MACHINES}  # unique to this run
 
 
 def machines(bench: Bench) -> set[str]:
-    """Those that there are."""
+    """Return the machines that exist."""
     return set(bench.run("ip netns list").split()) & set(NAMES.values())
 
 

@@ -1,4 +1,4 @@
-"""docs/rqp.md: two systems on one machine, and two machines, as the page has them; and its reasons are all."""
+"""Check docs/rqp.md: two systems on one machine, two machines, and a complete list of reasons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_QUEUES = {"queue_unknown", "queue_paused", "queue_full", "queue_reserved"}
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    """In the folder of the examples, on a network where nothing has the page's ports."""
+    """Yield a session in the folder of the examples, on a network with the page's ports free."""
     with own_machine(), TemporaryDirectory(prefix="p") as folder:
         session = Session(Path(folder), "rqp")
         yield session
@@ -31,7 +31,7 @@ def session() -> Iterator[Session]:
 
 
 def test_two_systems_on_one_machine(session: Session) -> None:
-    """And what is shown when west is away, once one more message waits for it; and a peer of the store's own."""
+    """Check two systems on one machine, the output while west is down and a message waits, and a peer in the store."""
     assert list(session.section(PAGE, "## Two systems on one machine"))
     session.press_ctrl_c_in(0)
     session.run("penstock put orders-for-west 'five barrels'")

@@ -1,4 +1,4 @@
-"""What runbooks say is to be done with dead letters, done as it stands there, where nobody can be asked: in a pod."""
+"""Run the runbooks' commands for dead letters as written, without a prompt, as in a pod."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def shell(tmp_path: Path, store: Server) -> Shell:
 
 @pytest.fixture
 def queue(store: Server) -> str:
-    """An empty queue of the test's own."""
+    """Return an empty queue of the test's own."""
     name = f"orders{next(_numbers)}"
     Keeper(store).declare(name)
     return name
 
 
 def words(command: str, **names: str) -> list[str]:
-    """Behind `penstock`, without the file that they go to."""
+    """Return the words after `penstock`, without the file that the output goes to."""
     line, _, _ = command.removeprefix("penstock ").partition(" > ")
     return [names.get(word, word) for word in line.split()]
 
@@ -69,7 +69,7 @@ def test_it_is_taken_and_does_it(shell: Shell, queue: str, command: str) -> None
 
 
 def test_what_dies_between_a_copy_and_its_removal_stays(shell: Shell, queue: str) -> None:
-    """As PenstockDeadLettersDropped has it: a file, and then up to its last line."""
+    """Check that purging up to a file's last line keeps later dead letters (PenstockDeadLettersDropped)."""
     here = [command for command in OF_DEAD if command in " ".join(DROPPED.read_text().split())]
     copy = next(command for command in here if " > FILE" in command)
     remove = next(command for command in here if " purge " in command)

@@ -1,6 +1,6 @@
-"""Commands of runbooks: sorted into those that look and others; the former run as far as that goes without a cluster.
+"""Check the commands of runbooks: each is sorted as read-only or not, and read-only commands run without a cluster.
 
-On a node, where pods run, tests/e2e/test_release.py runs them all.
+tests/e2e/test_release.py runs all of them on a node, with pods.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FILLED = {
 INDEX = "docs/runbooks/index.md"
 LINES = [line for block in blocks(INDEX) for line in block.text.splitlines()]
 IN_A_POD = re.compile(r"penstock (?:dead|queue|log|ring|doctor|store|report)\b|redis-cli")
-WITHOUT = {  # what is said of a store that no edge has used
+WITHOUT = {  # messages about a store that no edge has used
     "report": "no report yet",
     "log show": "no text pub/sub server has used this store yet",
     "ring status": "no node of any ring uses this store",
@@ -56,12 +56,12 @@ def test_every_command_looks_or_is_told_why_it_is_not_run() -> None:
         assert command.startswith((*LOOKS, *OTHERS)), command
         assert " exec " not in command or command.partition(" -- ")[2].startswith(LOOKS), command
     for word in (*LOOKS, *OTHERS):
-        assert any(word in command for command in commands()), f"nothing begins with {word}"
+        assert any(word in command for command in commands()), f"no command contains {word}"
     assert len(looks()) > 25
 
 
 def test_every_command_is_marked_as_one() -> None:
-    """Or nobody would look at it here."""
+    """Check that commands are marked as code: unmarked commands would not be checked here."""
     for page in PAGES:
         assert not re.search(r"^- (penstock|kubectl|helm) ", page.read_text(), re.MULTILINE), page
 
@@ -92,7 +92,7 @@ def store(tmp_path: Path) -> Iterator[Server]:
 
 
 def test_penstock_takes_them(tmp_path: Path, store: Server) -> None:
-    """On a store with that queue, and nothing in it."""
+    """Check that `penstock` accepts the commands, on a store with an empty queue."""
     Keeper(store).declare("orders")
     shell = Shell(tmp_path, {"REDIS_URL": store.url})
     for command in looks():

@@ -1,4 +1,4 @@
-"""The documentation as a site: built without a warning, it asks nobody for anything, and each page has its place."""
+"""Check that the documentation site builds without a warning, loads nothing from elsewhere and lists each page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IN_STYLES = re.compile(r"(?:url\(\s*[\"']?|@import\s+[\"'])((?:https?:)?//[^\"')
 
 
 class Loads(HTMLParser):
-    """What a browser gets for a page without being asked to."""
+    """Collect what a browser loads for a page by itself."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,20 +49,20 @@ def pages(site: Path) -> list[tuple[Path, str, Loads]]:
 def test_no_page_asks_for_anything_from_elsewhere(site: Path) -> None:
     for path, text, loads in pages(site):
         assert not [each for each in loads.found if ELSEWHERE.match(each)], path
-        assert "mermaid" not in text, f"{path}: the theme would fetch what draws it"
+        assert "mermaid" not in text, f"{path}: the theme would load a script from elsewhere"
     for path in site.rglob("*.css"):
         assert not IN_STYLES.findall(path.read_text()), path
 
 
 def test_what_a_page_asks_for_is_there(site: Path) -> None:
     for path, _, loads in pages(site):
-        if path.name != "404.html":  # it may be shown anywhere, so its paths are absolute
+        if path.name != "404.html":  # served at any address, so its paths are absolute
             for each in loads.found:
                 assert (path.parent / each.partition("?")[0].partition("#")[0]).exists(), (path, each)
 
 
 def test_every_page_is_in_the_navigation(site: Path) -> None:
-    """Pages of sources are where a link leads, not where anybody looks."""
+    """Check that the navigation has every page but those of sources, which are reached by links."""
     start = site / "index.html"
     (loads,) = [loads for path, _, loads in pages(site) if path == start]
     in_it = {
@@ -82,7 +82,7 @@ def test_every_page_of_the_repository_is_on_the_site(site: Path) -> None:
 
 
 def test_lists_and_tables_are_lists_and_tables(site: Path) -> None:
-    """What code hosts show as one is no paragraph with hyphens and bars in it."""
+    """Check that lists and tables are rendered as such, and not as paragraphs with hyphens and bars."""
     for path, text, _ in pages(site):
         prose = re.sub(r"<pre.*?</pre>|<code.*?</code>", "", text, flags=re.S)
         for paragraph in re.findall(r"<p>(.*?)</p>", prose, re.S):

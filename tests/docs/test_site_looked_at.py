@@ -1,4 +1,4 @@
-"""The site in a real browser, with nobody to ask but the server that has it."""
+"""Check the site in a real browser that can reach only the site's server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clie
 
 @pytest.fixture
 def home(site: Path) -> Iterator[str]:
-    """The address of the site."""
+    """Yield the address of the site."""
     quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     handler = functools.partial(quiet, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -38,7 +38,7 @@ def home(site: Path) -> Iterator[str]:
 
 
 async def soon(tab: Browser, expression: str) -> Any:
-    """Its value, when it has one."""
+    """Return the value of an expression as soon as it has one."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             if value := await tab.value(expression):
@@ -49,7 +49,7 @@ async def soon(tab: Browser, expression: str) -> Any:
 async def test_a_reader_finds_what_there_is_by_day_and_night_and_on_a_telephone(
     home: str, tmp_path: Path
 ) -> None:
-    """And nothing else is asked for anything."""
+    """Check search and appearance in light and dark mode and on a phone, without requests to other servers."""
     async with browser(tmp_path) as tab:
         await tab.open(home)
         await tab.value(FIND % "msgsnd")

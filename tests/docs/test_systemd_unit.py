@@ -1,4 +1,4 @@
-"""docs/operations.md, "On a machine without Kubernetes": the unit is one, and its command and times are Penstock's."""
+"""Check docs/operations.md, "On a machine without Kubernetes": the unit is valid, its command and times are right."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ UNIT = ROOT / "docs" / "examples" / "systemd" / "penstock@.service"
 STARTS, STARTS_S = (
     5,
     10.0,
-)  # more within that time are a failure: systemd.unit(5), StartLimitBurst and its interval
+)  # more starts within that time are a failure: systemd.unit(5), StartLimitBurst and its interval
 PROGRAM = "/opt/penstock/bin/penstock"
 TEXT = UNIT.read_text()
 
 
 def unit() -> configparser.ConfigParser:
-    """systemd's files say a name twice, as EnvironmentFile; the last one counts here."""
+    """Return the unit; of a name that is repeated, as EnvironmentFile, the last value counts."""
     read = configparser.ConfigParser(interpolation=None, strict=False)
     read.optionxform = str  # type: ignore[assignment,method-assign]
     read.read_string(TEXT)
@@ -63,7 +63,7 @@ def test_it_waits_for_a_drain() -> None:
 
 
 def test_it_begins_again_for_ever() -> None:
-    """Also after a fault of settings: an address may only be there later."""
+    """Check that the unit restarts for ever, also after a usage error: an address may become available later."""
     assert service()["Restart"] == "always"
     assert "RestartPreventExitStatus" not in service()
     assert not [name for name in (*unit()["Unit"], *service()) if name.startswith("StartLimit")]
@@ -77,7 +77,7 @@ def test_it_begins_again_for_ever() -> None:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
 @pytest.mark.parametrize("edge", sorted(edges()))
 def test_systemd_takes_it(tmp_path: Path, edge: str) -> None:
-    """With a program that is there; and what it does not know would be told."""
+    """Check that systemd accepts the unit with an existing program, and reports settings that it does not know."""
 
     def told(text: str) -> str:
         unit = tmp_path / f"penstock@{edge}.service"

@@ -1,6 +1,6 @@
-"""docs/sysv.md 5: every command of the page is run, and shows what the page shows.
+"""Run every command of docs/sysv.md 5, and compare its output with the page.
 
-On a machine of its own, as far as local queues and ports go: keys and ports are those of the page.
+The commands run in namespaces of their own for local queues and networks, so keys and ports are those of the page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/tracing.md: its commands are run as they stand there, with a real collector; its tables are what there is."""
+"""Run the commands of docs/tracing.md as written with a real collector, and check that its tables are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md: its commands are run in order beside a `penstock up`, and print what the page shows."""
+"""Run the commands of docs/troubleshooting.md in order beside a `penstock up`, and compare their output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = "docs/troubleshooting.md"
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    """Return a session in a network of its own, where all of the page's ports are free."""
+    """Yield a session in a network of its own, where all of the page's ports are free."""
     with own_machine(), TemporaryDirectory(prefix="p") as folder:
         session = Session(Path(folder), "tutorials")
         del session.environment[NO_CONSOLE]

@@ -1,4 +1,4 @@
-"""Every command of the tutorials is run as a reader runs it, and shows what they show."""
+"""Run every command of the tutorials as a reader does, and compare its output with the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLDER = re.compile(r"^\$ cd (docs/examples/\S+)$", re.M)
 
 @pytest.fixture
 def reader() -> Iterator[Reader]:
-    """On a network where nobody has the pages' ports; in a folder with a short name, for the store's socket."""
+    """Yield a reader on a network with the pages' ports free, in a folder with a path short enough for the socket."""
     with own_machine(), TemporaryDirectory(prefix="p") as folder:
         reader = Reader(Path(folder))
         yield reader
@@ -37,7 +37,7 @@ def test_the_page(reader: Reader, page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_command_stands_elsewhere(page: str) -> None:
-    """In blocks that nobody runs."""
+    """Check that every command is in a block that the tests run."""
     assert not COMMAND.findall(BLOCK.sub("", (ROOT / page).read_text()))
 
 

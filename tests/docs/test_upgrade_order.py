@@ -1,7 +1,7 @@
-"""docs/upgrades.md, "On machines": an upgrade and the way back, with edges of two versions side by side on one store.
+"""Check docs/upgrades.md, "On machines": upgrade and rollback, with edges of two versions on one store.
 
-There is one version so far. The other one is a copy of the program whose functions in the store differ: by their text,
-under the name that they have; or by their name, as when they could not keep what they had promised.
+There is one version so far. The other is a copy of the program whose store functions differ in their text under the
+same name, or in their name, as for an incompatible change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.tmq.client import Client
 from tests.tmq.process import ROOT
 
 PAGE = ROOT / "docs" / "upgrades.md"
-LEFT = shutil.ignore_patterns("vendor", "page")  # of the console, which is not used
+LEFT = shutil.ignore_patterns("vendor", "page")  # the console's files, which are not used
 FUNCTIONS = re.compile(r"\bfunctions\b.*, of this version")
 ROUNDS = 10
 
@@ -41,7 +41,7 @@ def another_name(tree: Path) -> None:
         if path.suffix in (".py", ".lua"):
             text = path.read_text()
             changed = text.replace(LIBRARY, "penstock2").replace("ps1_", "ps2_")
-            if changed != text:  # else what is compiled already can be used
+            if changed != text:  # otherwise the compiled file can be used
                 path.write_text(changed)
 
 
@@ -55,7 +55,7 @@ class Tmq(EdgeProgram):
 
 
 class Machines:
-    """Two, with an edge each, begun from what the link leads to."""
+    """Two machines with an edge each, started from the program that the link names."""
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server, self.folder = server, folder
@@ -68,7 +68,7 @@ class Machines:
         self.link.symlink_to(tree)
 
     def type(self, tree: Path, command: str) -> str:
-        """What it shows, by that version."""
+        """Return the output of a command of that version."""
         words = command.removeprefix("penstock ").split()
         if tree == ROOT:
             return Shell(self.folder, {"REDIS_URL": self.server.url}).run(*words).text
@@ -84,14 +84,14 @@ class Machines:
         return await Tmq(self.server.url, self.folder, self.link.resolve()).__aenter__()
 
     async def restart(self, number: int) -> None:
-        """Its clients are served by the other one meanwhile."""
+        """Restart one edge while the other serves its clients."""
         assert await self.edges[number].stop() == 0
         await self.exchange(self.edges[1 - number])
         self.edges[number] = await self.begin()
         await self.exchange(*self.edges)
 
     async def exchange(self, *edges: Tmq) -> None:
-        """Each gives what each puts in; and each leaves something that nobody takes before the end."""
+        """Check that each edge delivers what each edge accepts, and leave messages in a queue until the end."""
         clients = [await Client.connect(each.place("document"), Dialect.DOCUMENT) for each in edges]
         for giver in clients:
             for taker in clients:
@@ -122,7 +122,7 @@ def commands(text: str) -> Iterator[str]:
 
 
 def told() -> tuple[list[str], list[str]]:
-    """What is typed for an upgrade, and on the way back."""
+    """Return the commands of the upgrade and of the rollback."""
     upgrade, _, back = PAGE.read_text().partition("**An upgrade**")[2].partition("**The way back**")
     return list(commands(upgrade)), list(commands(back.partition("\n## ")[0]))
 
@@ -143,7 +143,7 @@ async def test_the_order_of_an_upgrade_and_the_way_back(
     await machines.exchange(*machines.edges)
 
     machines.type(new, init)
-    await machines.exchange(*machines.edges)  # those of the old version go on
+    await machines.exchange(*machines.edges)  # connections of the old version continue
     machines.lead_to(new)
     for number in range(2):
         await machines.restart(number)

@@ -1,4 +1,4 @@
-"""Commands in the middle of a sentence: whatever a page says can be typed is there to be typed, with its options."""
+"""Check that commands in the text of a page exist, with their options."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ STEPS = re.compile(rf"\b({'|'.join(CLIENTS)}) ([a-z]+)(?: ([a-z]+))?")
 MODULE = re.compile(r"python -m ((?:services|benchmarks|tests|tools|penstock_operator)[\w.]*)")
 SPAN_OF_PAGE = re.compile(r"<code>([^<]+)</code>")  # of the console
 SAYING = {".py", ".js", ".html", ".yaml", ".json", ".tpl", ".txt"}
-HISTORY = {"CHANGELOG.md"}  # tells what was
+HISTORY = {"CHANGELOG.md"}  # describes former versions
 JOB = "docs/analytics.md"
 SAID_TO_FAIL = {"helm version --client": "docs/images.md: what Helm 4 does not know"}
-OTHERS = {  # options of programs that are not asked here, by page
+OTHERS = {  # options of programs that are not checked here, by page
     JOB: {"--conf": "spark-submit"},
     "docs/images.md": {"--platform": "podman"},
     "docs/cli.md": {"--report-hours": "the analytics job"},
@@ -41,11 +41,11 @@ READ = [page for page in pages() if page not in HISTORY]
 
 
 def spoken(page: str) -> Iterator[list[str]]:
-    """Words of each command."""
+    """Yield the words of each command."""
     for line in spans(page):
         try:
             words = shlex.split(line)
-        except ValueError:  # a part of one
+        except ValueError:  # part of a command
             continue
         if words[:1] in (["penstock"], ["make"], ["kubectl"], ["helm"]) or words[:2] == ["python", "-m"]:
             yield words
@@ -58,11 +58,11 @@ def spans(page: str) -> list[str]:
 
 
 def known(page: str) -> Iterator[set[str]]:
-    """Options of all that the page speaks of, program by program: one that stands alone is of one of them."""
+    """Yield the options of each program that the page mentions; an option alone may belong to any of them."""
     told = "\n".join([*spans(page), *(block.text for block in blocks(page) if block.is_command)])
     yield penstock_options() | set(OTHERS.get(page, ()))
     for program, *steps in dict.fromkeys(STEPS.findall(told)):
-        with contextlib.suppress(LookupError):  # test_what_is_said_can_be_typed says so
+        with contextlib.suppress(LookupError):  # test_what_is_said_can_be_typed reports it
             yield client_options(program, tuple(filter(None, steps)))
     for module in dict.fromkeys(MODULE.findall(told)):
         yield module_options(module)
@@ -74,7 +74,7 @@ def test_what_is_said_can_be_typed() -> None:
 
 
 def told_elsewhere() -> Iterator[tuple[str, list[str]]]:
-    """What programs, the chart and the console's page say of commands of ours, and where."""
+    """Yield the Penstock commands that programs, the chart and the console's page mention, with their file."""
     for folder in ("services", "operator", "charts"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix not in SAYING or "vendor" in path.parts:

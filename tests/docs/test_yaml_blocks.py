@@ -1,4 +1,4 @@
-"""Blocks of YAML on the pages can be pasted: settings are settings, and documents can be declared."""
+"""Check that blocks of YAML on the pages can be pasted: settings are valid, and documents can be declared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ FOUND = [
     for number, text in enumerate(BLOCK.findall((ROOT / page).read_text()))
 ]
 FILE_OF_THE_CHART = "# docs/examples/chart/"  # each is rendered: tests/docs/test_chart_page.py
-IN_PLACE_OF_DIGESTS = "WHAT-SHA256SUM-SAYS"  # of tokens: refused, so that nobody takes them over
+# placeholder for digests of tokens; rejected, so that it is never copied as it is
+IN_PLACE_OF_DIGESTS = "WHAT-SHA256SUM-SAYS"
 
 
 @pytest.mark.parametrize(("page", "text"), FOUND)
@@ -40,5 +41,5 @@ def test_it_can_be_pasted(page: str, text: str, tmp_path: Path) -> None:
             assert len(read_documents(path)) == len(documents)
         return
     assert len(documents) == 1
-    if not text.startswith(" "):  # else a part of some
+    if not text.startswith(" "):  # otherwise a fragment
         Shell(tmp_path).run("config", "--config", str(path), code=2 if IN_PLACE_OF_DIGESTS in text else 0)

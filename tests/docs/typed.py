@@ -1,4 +1,4 @@
-"""Whether a command can be typed: there is such a one, with these options. By the programs' own parsers and help."""
+"""Check that a command exists with these options, by the programs' own parsers and help."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.tmq.process import ROOT
 from tools.kubernetes.programs import find
 
 TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.M)
-FLAG = re.compile(r"^\s+(?:(-\w), )?(--[a-z][\w-]*)", re.M)  # as kubectl and helm write them
-IN_HELP = re.compile(r"(?<![\w-])--?[a-z][\w-]*")  # as argparse and click do
-ENDS = re.compile(r"[|<>;&]+")  # what the shell takes for itself
+FLAG = re.compile(r"^\s+(?:(-\w), )?(--[a-z][\w-]*)", re.M)  # as in the help of kubectl and helm
+IN_HELP = re.compile(r"(?<![\w-])--?[a-z][\w-]*")  # as in the help of argparse and click
+ENDS = re.compile(r"[|<>;&]+")  # interpreted by the shell
 CLIENTS = ("kubectl", "helm")
 
 
 def complaint(words: Sequence[str]) -> str:
-    """Why it cannot be typed; '' if it can."""
+    """Return why a command cannot be typed, or '' if it can."""
     match shown(words):
         case ["penstock", *rest]:
             return of_penstock(rest)
@@ -38,7 +38,7 @@ def complaint(words: Sequence[str]) -> str:
 
 
 def shown(words: Sequence[str]) -> list[str]:
-    """Up to where another command begins, or the page leaves something out."""
+    """Return the words up to the next command or an ellipsis."""
     found = []
     for word in words:
         if ENDS.fullmatch(word) or word == "...":
@@ -48,12 +48,12 @@ def shown(words: Sequence[str]) -> list[str]:
 
 
 def is_any(word: str) -> bool:
-    """Stands for whatever the reader has: `QUEUE`, `<name>`."""
+    """Return whether a word is a placeholder: `QUEUE`, `<name>`."""
     return word.isupper() or "<" in word
 
 
 def of_penstock(words: Sequence[str]) -> str:
-    """By click's own parser, values included: what is missing is no fault in a sentence."""
+    """Return click's complaint about a command and its values; missing arguments are allowed in a sentence."""
     command: click.Command = penstock
     context = click.Context(command)
     rest = list(words)
@@ -79,7 +79,7 @@ def of_penstock(words: Sequence[str]) -> str:
 
 
 def _look_at(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Raises UsageError: a value that the option does not take."""
+    """Check a value of an option. Raises UsageError for an invalid one."""
     said = value if isinstance(value, list | tuple) else (value,)
     if isinstance(parameter.type, click.Path | click.File) or not all(isinstance(each, str) for each in said):
         return
@@ -90,7 +90,7 @@ def _look_at(context: click.Context, parameter: click.Parameter, value: object) 
 
 @cache
 def penstock_options() -> set[str]:
-    """Of all commands."""
+    """Return the options of all commands."""
 
     def below(command: click.Command) -> Iterator[str]:
         for each in command.get_params(click.Context(command)):
@@ -119,7 +119,7 @@ def module_options(module: str) -> set[str]:
 
 
 def of_client(program: str, words: Sequence[str]) -> str:
-    """Of kubectl or helm, as its pinned program says; and of what it is told to run in a pod."""
+    """Return the pinned kubectl's or helm's complaint, or that of the command to run in a pod."""
     cut = words.index("--") if "--" in words else len(words)
     own, inner = words[:cut], list(words[cut + 1 :])
     steps = tuple(_bare(own))
@@ -141,16 +141,16 @@ def _bare(words: Iterable[str]) -> Iterator[str]:
 
 @cache
 def client_options(program: str, steps: tuple[str, ...]) -> set[str]:
-    """Of a command and of all commands. Raises LookupError if there is none."""
+    """Return the options of a command and those of all commands. Raises LookupError if there is no such command."""
     told = _said(program, *steps, "--help")
     usage = re.search(r"^Usage:\n +(.*)$", told, re.M)
     if usage is None:
         raise LookupError(steps[0])
     is_group = re.search(r" (SUBCOMMAND|COMMAND|\[command\])", usage[1])
     if is_group and len(usage[1][: is_group.start()].split()) <= len(steps):
-        raise LookupError(" ".join(steps))  # the help is of the group: it does not know the last word
+        raise LookupError(" ".join(steps))  # the help is the group's: the last word is unknown
     everywhere = set(_flags(_said("kubectl", "options"))) if program == "kubectl" else set()
-    return set(_flags(told)) | everywhere  # helm's help has them in each command's
+    return set(_flags(told)) | everywhere  # helm repeats them in each command's help
 
 
 @cache
@@ -164,5 +164,5 @@ def _flags(told: str) -> Iterator[str]:
 
 
 def flags_of(words: Iterable[str]) -> set[str]:
-    """`--set a=b`, `--output=json`, `-n`; not what is a value."""
+    """Return the options among these words: `--set` of `--set a=b`, `--output` of `--output=json`, `-n`."""
     return {word.partition("=")[0].rstrip(",") for word in words if re.match(r"--?[a-zA-Z]", word)}

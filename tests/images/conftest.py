@@ -1,4 +1,4 @@
-"""The images of this tree, built once for all tests; and that nothing of their containers stays."""
+"""Build the images of this tree once for all tests, and remove all containers after them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["api_server", "cluster", "defined", "namespace", "new_namespace"]
 
 @pytest.fixture(scope="session")
 def images() -> Iterator[Images]:
-    """After the last test the machine is as it was."""
+    """Yield the images, and leave the machine unchanged after the last test."""
     try:
         images = built()
     except NotBuilt as error:
@@ -26,19 +26,19 @@ def images() -> Iterator[Images]:
     remove_leftovers()
     before = host.look()
     yield images
-    remove_leftovers()  # podman mounts its storage while it works: one that was killed then leaves that to the next
+    remove_leftovers()  # podman mounts its storage while it works; a killed process leaves that to the next one
     host.check_it_is_as(before)
 
 
 @pytest.fixture(scope="session")
 def base() -> str:
-    """What they are built on."""
+    """Return the base image of the images."""
     return base_image()
 
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Debian's Redis."""
+    """Yield a Redis server from Debian."""
     server = Server("redis", tmp_path_factory.mktemp("store")).start()
     yield server
     server.end()

@@ -1,4 +1,4 @@
-"""An image that runs as a cluster would run it, by podman: one user without rights, nothing to write to but /tmp."""
+"""Run an image by podman as in a cluster: one unprivileged user, and only /tmp writable."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.servers import eventually
 
 END_S = 60.0
 STARTING_S = (0.0, 0.1, 0.2, 0.4)  # Python imports for some tenths of a second
-NAMELESS = ("--user=123456:123456", "--passwd=false")  # flags: a user id that the image knows nothing of
-LONGEST_S = 300  # it ends by itself then, if the test that would end it was killed
+NAMELESS = ("--user=123456:123456", "--passwd=false")  # flags for a user id that the image does not know
+LONGEST_S = 300  # a container ends by itself then, in case the test that would end it was killed
 CONFINED = (
     "--read-only",
     "--read-only-tmpfs=false",
@@ -38,7 +38,7 @@ CONFINED = (
 
 
 class Container:
-    """Runs within `with`; on the network of this machine, with what it says in a file."""
+    """A container that runs within `with`, on this machine's network, with its output in a file."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class Container:
         files: Mapping[str, Path] | None = None,
         flags: Sequence[str] = (),
     ) -> None:
-        """files: of this machine, by their names in the container, which may only read them.
+        """Prepare a container. `files` maps names in the container, read-only there, to files of this machine.
 
-        flags: further ones of podman's; one for a folder that all have stands in place of theirs.
+        `flags` are further flags of podman; one for a folder that all containers have replaces the default.
         """
         self.name = f"penstock-test-{secrets.token_hex(4)}"
         self._log = folder / f"{self.name}.log"
@@ -87,26 +87,26 @@ class Container:
         return self._log.read_text("utf-8", "replace")
 
     def events(self, action: str) -> list[dict[str, Any]]:
-        """Of its log, in JSON."""
+        """Return the lines of its JSON log with this action."""
         lines = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
         return [line for line in lines if line.get("action") == action]
 
     def run(self, *command: str) -> str:
-        """What it prints, run in there. Raises AssertionError."""
+        """Run a command in the container, and return its output. Raises AssertionError."""
         return podman("exec", self.name, *command)
 
     def wait(self, patience_s: float) -> int:
-        """Until it has ended by itself; the exit status. Raises TimeoutExpired."""
+        """Wait until the container has ended by itself, and return the exit status. Raises TimeoutExpired."""
         return self.process.wait(patience_s)
 
     def terminate(self) -> int:
-        """As `podman stop` does, with the signal that the image names; the exit status."""
+        """Stop the container as `podman stop` does, with the image's signal; return the exit status."""
         podman("stop", f"--time={END_S:.0f}", self.name)
         return self.process.wait(END_S)
 
 
 def podman(*words: str) -> str:
-    """What it prints. Raises AssertionError."""
+    """Run podman, and return its output. Raises AssertionError."""
     done = subprocess.run(
         [*PODMAN, *words],
         capture_output=True,
@@ -119,7 +119,7 @@ def podman(*words: str) -> str:
 
 
 def once(image: str, command: Sequence[str], *options: str, **environment: str) -> str:
-    """What a program other than the image's own prints in it; options are podman's. Raises AssertionError."""
+    """Run another program in an image, and return its output; options are podman's. Raises AssertionError."""
     told = [f"--env={name}={value}" for name, value in environment.items()]
     named = [f"--label={owner().label}", f"--timeout={LONGEST_S}", f"--entrypoint={command[0]}"]
     return podman("run", *CONFINED, *named, *told, *options, image, *command[1:])
@@ -129,9 +129,9 @@ def once(image: str, command: Sequence[str], *options: str, **environment: str) 
 def started(
     image: str, *args: str, environment: Mapping[str, str], files: Mapping[str, Path] | None = None
 ) -> Iterator[str]:
-    """The name of a container whose first process has just begun to run ours. It stays until the end, however it ends.
+    """Yield the name of a container whose first process has just started to run Penstock.
 
-    Signals before that are kept from it by the kernel (docs/images.md).
+    The container stays until the end of the block. The kernel keeps earlier signals from the process (docs/images.md).
     """
     name = f"penstock-test-{secrets.token_hex(4)}"
     kept = [word for word in CONFINED if word != "--rm"]
@@ -146,17 +146,17 @@ def started(
 
 
 def _handles_sigterm(process: Path) -> bool:
-    """Raises OSError if it has ended."""
-    # before it is Python it is runc, which handles everything
+    """Return whether a process has installed a handler for SIGTERM. Raises OSError if it has ended."""
+    # before Python starts, the process is runc, which handles all signals
     is_python = (process / "exe").readlink().name.startswith("python")
     caught = re.search(r"^SigCgt:\s*(\w+)$", (process / "status").read_text(), re.MULTILINE)
     return is_python and caught is not None and bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def stopped(name: str, after_s: float) -> int:
-    """Its status, if it is told to end so long after it began: somewhere in its start.
+    """Stop a container this long after its start, while it is starting; return its exit status.
 
-    The first process of a container gets no signal that nobody handles: it would be killed 10 s later, with 137.
+    The first process of a container gets no signal without a handler: it would be killed 10 s later, with 137.
     """
     time.sleep(after_s)
     podman("stop", "--time=10", name)

@@ -1,7 +1,7 @@
-"""Whose a container is: of a run that lives, or of one that was killed.
+"""Mark containers with the run that started them, so that containers of a killed run can be removed.
 
-Each run holds a lock, which the kernel takes back however the run ends, and has a watcher that waits for just that: so
-containers end with the run that made them, and those of other runs are nobody else's to remove.
+Each run holds a lock, which the kernel releases when the run ends, and has a watcher that waits for that. So containers
+end with the run that made them, and each run removes only its own.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import IO
 
 LABEL = "dev.penstock.test"
 PREFIX = "penstock-containers-"
-# crun cannot do with control groups of both versions at once, and root's limits are not everybody's
+# crun does not support control groups of both versions at once, and root's limits are not available to all users
 PODMAN = ("podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs")
 
 
 @dataclass(frozen=True)
 class Owner:
     lock: Path
-    held: IO[bytes] | None = None  # for as long as there is this
+    held: IO[bytes] | None = None  # open as long as this object exists
 
     @property
     def label(self) -> str:
@@ -43,7 +43,7 @@ class Owner:
         return False
 
     def remove_containers(self) -> None:
-        """Raises CalledProcessError."""
+        """Remove the owner's containers. Raises CalledProcessError."""
         for name in _podman("ps", "--all", "--quiet", "--filter", f"label={self.label}").split():
             _podman("rm", "--force", "--time=0", "--ignore", name)
         self.lock.unlink(missing_ok=True)
@@ -51,7 +51,7 @@ class Owner:
 
 @cache
 def owner() -> Owner:
-    """This process."""
+    """Return the owner for this process."""
     with tempfile.NamedTemporaryFile(prefix=PREFIX, delete=False) as file:
         lock = Path(file.name)
     held = lock.open("rb")
@@ -61,14 +61,14 @@ def owner() -> Owner:
 
 
 def _start_watcher(lock: Path) -> None:
-    """A process that no signal to our group reaches, and that goes on when we have ended."""
+    """Start a process that signals to this group do not reach, and that outlives it."""
     command = [sys.executable, "-I", __file__, str(lock)]
     silent = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     os.posix_spawn(sys.executable, command, os.environ, file_actions=silent, setsid=True)
 
 
 def remove_leftovers() -> None:
-    """Of runs that were killed, and their watchers with them."""
+    """Remove the containers of killed runs, and stop their watchers."""
     label = f'{{{{index .Labels "{LABEL}"}}}}'
     names = _podman("ps", "--all", "--filter", f"label={LABEL}", "--format", label).split()
     for name in set(names):
@@ -81,7 +81,7 @@ def _podman(*words: str) -> str:
 
 
 def watch(lock: Path) -> None:
-    """Returns once its owner has ended, and has no container any more."""
+    """Wait until the owner has ended, and remove its containers."""
     with lock.open() as waiting:
         fcntl.flock(waiting, fcntl.LOCK_EX)
     Owner(lock).remove_containers()

@@ -1,4 +1,4 @@
-"""A registry of this machine, and `make images` with it."""
+"""Run a registry on this machine, and `make images` with it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ insecure = true
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[str]:
-    """Debian's. Images that are named after it go with it."""
+    """Yield Debian's registry, and remove the images that are named after it at the end."""
     place = f"127.0.0.1:{free_port()}"
     configuration = {
         "version": 0.1,
@@ -51,18 +51,18 @@ def registry(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def building(registry: str, base: str, tmp_path: Path) -> dict[str, str]:
-    """The environment of `make images`, with a base of our own, and a registry without TLS to push to."""
+    """Return the environment of `make images` with a base of the tests and a registry without TLS."""
     (tmp_path / "registries.conf").write_text(INSECURE.format(place=registry))
     return {
         **os.environ,
         "BASE": base,
-        "BUILDER": "buildah",  # an engine of Docker's would not know the base
+        "BUILDER": "buildah",  # Docker would not know the base
         "CONTAINERS_REGISTRIES_CONF": str(tmp_path / "registries.conf"),
     }
 
 
 def names() -> set[str]:
-    """Of all images that have one."""
+    """Return the names of all images that have one."""
     return set(buildah("images", "--format", "{{.Name}}:{{.Tag}}").split())
 
 

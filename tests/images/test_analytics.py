@@ -1,4 +1,4 @@
-"""The image of analytics: the job runs in it to its end, or as far as SIGTERM lets it (docs/images.md)."""
+"""Test the image of analytics: the job runs to its end, or until SIGTERM (docs/images.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUNNING_S = 60.0
 
 @pytest.fixture
 def letters(store: Server) -> Iterator[Entries]:
-    """Some that died a minute ago."""
+    """Return dead letters that died a minute ago."""
     store.clear()
     found = Entries(store)
     died = found.now_ms() - 60_000
@@ -33,7 +33,7 @@ def letters(store: Server) -> Iterator[Entries]:
 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
-    """Of the image's user."""
+    """Return a folder that the image's user may write to."""
     folder = tmp_path / "output"
     folder.mkdir()
     os.chown(folder, 10001, 10001)
@@ -69,7 +69,7 @@ def test_told_to_end_it_ends_soon_and_the_next_finishes_it_as_any_user(
 
 
 def test_it_knows_s3(images: Images, tmp_path: Path, letters: Entries) -> None:
-    """Nobody is at that address, which is what it says; not that it has no such file system."""
+    """Check that S3 is supported: the error is a failed connection, and not an unknown file system."""
     words = ("--store", letters.server.url, "--run-id", "r1")
     url = "s3a://bucket/folder?region=none&endpoint_override=127.0.0.1:1&scheme=http"
     with Container(

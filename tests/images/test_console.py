@@ -1,4 +1,4 @@
-"""The image of the console: its page and its API answer, and it ends when it is told (docs/images.md)."""
+"""Test the image of the console: its page and API respond, and it stops on SIGTERM (docs/images.md)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.e2e.images import Images
 from tests.images.container import NAMELESS, STARTING_S, Container, inspect, once, started, stopped
 from tests.servers import Server, eventually
 
-MAX_BYTES = 110_000_000  # over its base
+MAX_BYTES = 110_000_000  # more than its base
 CONFIG = "/etc/penstock.yaml"
 TOKEN = "abc"
 ANY_PORT = {"PENSTOCK_CONSOLE__PORT": "0", "PENSTOCK_HEALTH__PORT": "0"}
 
 
 def settings(folder: Path, store_url: str) -> dict[str, Any]:
-    """With one token, said as the chart says it: in a file."""
+    """Return settings with one token in a file, as in the chart."""
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
     told = {"console": {"tokens": [{"name": "ann", "role": "admin", "sha256": digest}]}}
     (folder / "penstock.yaml").write_text(json.dumps(told))
@@ -37,7 +37,7 @@ def serve(images: Images, folder: Path, store_url: str, flags: Sequence[str] = (
 
 
 def ask(container: Container, path: str, action: str = "listening", **headers: str) -> tuple[int, bytes]:
-    """Status and body. Raises OSError while nobody answers."""
+    """Return status and body of a request. Raises OSError while the port is closed."""
     (listens,) = eventually(lambda: container.events(action))
     request = Request(f"http://127.0.0.1:{listens['port']}{path}", headers=headers)
     try:
@@ -69,7 +69,7 @@ def test_it_gets_ready_and_page_and_api_answer_and_it_ends_with_0(
         assert ask(container, "/api/v1/overview")[0] == 401
         assert api(container, "/me") == {"who": "ann", "role": "admin", "auth": "token"}
         assert "seen" in [each["name"] for each in api(container, "/queues")["items"]]
-        # a pattern over octets, of the one package that edges have not
+        # a pattern over octets needs the one package that edges do not have
         assert api(container, "/queues/seen/dead?body=a%2Bb")["items"] == []
         assert container.run("sh", "-c", "grep ^Uid: /proc/1/status").split() == ["Uid:", *["10001"] * 4]
         assert container.terminate() == 0, container.log()

@@ -1,4 +1,4 @@
-"""What is in the images, and what is not (docs/images.md)."""
+"""Test the contents of the images (docs/images.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.images import PREFIX, TARGETS, Images
 from tests.images.container import inspect, once
 from tools.images.build import LABELS, ROOT, Image, build, version
 
-EDGE_MAX_BYTES = 150_000_000  # over its base
+EDGE_MAX_BYTES = 150_000_000  # more than its base
 USER = "10001:10001"
 HERE = Path(__file__).parent
 WITH_USER = f"{PREFIX}penstock-test-base-with-user:1"
@@ -33,8 +33,8 @@ print(json.dumps({
     "caches": [str(path) for path in pathlib.Path("/root/.cache").glob("*")],
 }))
 """
-# which files have no bytecode, of those that a process has imported and of all packages; and the flags behind the magic
-# number of the others: 1 is "by hash, unchecked", 0 by the source's time
+# Print imported files and files of packages without bytecode, and the flags after the magic number of the others:
+# 1 is "by hash, unchecked", 0 by the source's time.
 COMPILED = """
 import asyncio, json, logging.handlers, pathlib, ssl, sys, sysconfig, urllib.request
 from importlib.util import cache_from_source
@@ -63,13 +63,13 @@ def test_it_says_what_it_is_and_stops_by_sigterm(images: Images, base: str, targ
     assert (labels["version"], labels["licenses"]) == (version(), "Apache-2.0")
     assert labels["base.name"] == base
     assert re.fullmatch("[0-9a-f]{40}(-dirty)?", labels["revision"])
-    assert "source" not in labels  # nobody said where they are
+    assert "source" not in labels  # the build was not given their place
     assert (config["User"], config["StopSignal"]) == (USER, "SIGTERM")
 
 
 def test_nothing_that_builds_is_in_it(images: Images, target: str) -> None:
     command = ["python", "-c", SEARCH, json.dumps(BUILD_TOOLS)]
-    # as root, as nobody else sees what is in its folders
+    # as root, which alone may read its folders
     assert json.loads(once(images.of(target), command, "--user=0")) == {
         "prefix": "/opt/penstock",
         "programs": [],
@@ -83,13 +83,13 @@ def test_nothing_that_builds_is_in_it(images: Images, target: str) -> None:
 
 
 def test_only_the_edge_has_the_command_line(images: Images, target: str) -> None:
-    """The operator's lacks what it imports, and the console's pod is no place to have it."""
+    """Check that only the edge's image has the command line, whose imports the operator lacks."""
     found = once(images.of(target), ["sh", "-c", "command -v penstock; true"])
     assert found == ("/opt/penstock/bin/penstock\n" if target == "edge" else "")
 
 
 def test_everything_is_compiled_and_the_same_for_the_same_sources(images: Images, target: str) -> None:
-    """Or each start would compile it anew, as nothing can be written."""
+    """Check that all files are compiled reproducibly: on a read-only file system each start would compile them."""
     told = json.loads(once(images.of(target), ["python", "-c", COMPILED], "--user=0"))
     assert (told["missing"], told["ours"]) == ([], [1])
 
@@ -106,7 +106,7 @@ true
 
 
 def test_a_base_with_pip_loses_it_and_one_without_bytecode_gets_it(images: Images, base: str) -> None:
-    """The Dockerfile's own base has the one and lacks the other; where that cannot be pulled, this one is like it."""
+    """Check that a base's pip is removed and missing bytecode is added, as for the Dockerfile's own base."""
     build(Image(WITH_PIP, HERE / "base-with-pip", arguments={"BASE": base}), "buildah")
     before = once(WITH_PIP, ["sh", "-c", ANY_PYTHON]).split()
     assert {"pip", "setuptools", "pkg_resources", "ensurepip", "/usr/local/bin/pip"} <= set(before)
@@ -120,7 +120,7 @@ def test_a_base_with_pip_loses_it_and_one_without_bytecode_gets_it(images: Image
 
 def test_a_base_that_names_a_user_can_be_built_on(base: str) -> None:
     build(Image(WITH_USER, HERE / "base-with-user", arguments={"BASE": base}), "buildah")
-    for stage in ("pip", "runtime"):  # from these all others are
+    for stage in ("pip", "runtime"):  # all other stages are built on these
         name = f"{PREFIX}penstock-test-{stage}-on-a-user:1"
         build(Image(name, ROOT, target=stage, arguments={"BASE": WITH_USER}), "buildah")
     assert inspect(name)["Config"]["User"] == USER
@@ -141,9 +141,9 @@ def test_its_user_has_no_rights_and_writes_only_to_tmp(images: Images, target: s
 
 
 def test_no_file_of_ours_is_anybodys_to_change(images: Images, target: str) -> None:
-    """Where the root file system is not only read, a process still changes none of its own program.
+    """Check that processes cannot change their own program where the root file system is writable.
 
-    What is its group's would be, too: of that there is nothing, whoever may write to it.
+    Files that the group may write are not allowed either.
     """
     open_ones = [
         "find",
@@ -172,6 +172,6 @@ def test_the_edge_is_small(images: Images, base: str) -> None:
 
 
 def test_what_lies_in_tmp_is_not_imported(images: Images, target: str) -> None:
-    """The one folder that can be written to is also the home, and may be the working directory."""
+    """Check that modules in /tmp, the writable folder, home and possible working directory, are not imported."""
     script = "cd /tmp && echo 'raise SystemExit(9)' > redis.py && python -c 'import redis' && python -m this >/dev/null"
     once(images.of(target), ["sh", "-c", script])

@@ -1,4 +1,4 @@
-"""The image of the edges: each of them serves in it, and ends when it is told (docs/images.md)."""
+"""Test the image of the edges: each edge serves in it and stops on SIGTERM (docs/images.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EDGES = sorted(edges())
 
 @pytest.fixture(scope="module")
 def store_url(images: Images, store: Server) -> str:
-    """Of a store that the image's own command line has set up."""
+    """Return the URL of a store that the image's own command line has set up."""
     once(images.of("edge"), ["penstock", "store", "init"], REDIS_URL=store.url)
     return store.url
 
@@ -35,7 +35,7 @@ def serve(images: Images, folder: Path, edge: str, store_url: str, flags: Sequen
 
 
 def page(container: Container, path: str) -> int:
-    """The status of a health page. Raises OSError while nobody answers."""
+    """Return the status of a health page. Raises OSError while the port is closed."""
     (listens,) = eventually(lambda: container.events("health_listening"))
     try:
         with urlopen(f"http://127.0.0.1:{listens['port']}{path}", timeout=10) as answer:
@@ -61,7 +61,7 @@ def test_an_edge_gets_ready_and_ends_with_0(
 def test_what_a_client_has_begun_is_finished_before_the_end(
     images: Images, tmp_path: Path, store_url: str
 ) -> None:
-    """SIGTERM drains: who is connected is told by FIN, what was promised is in the store (docs/settings.md, drain)."""
+    """Check that SIGTERM drains: clients get a FIN, acknowledged messages are stored (docs/settings.md, drain)."""
     with serve(images, tmp_path, "tmq", store_url) as container:
         place = eventually(lambda: [e for e in container.events("listening") if e["listener"] == "document"])[
             0

@@ -1,4 +1,4 @@
-"""The image of the operator: it sees to Queues as the process of tests/operator does (docs/images.md)."""
+"""Test the image of the operator: it declares Queues like the process of tests/operator (docs/images.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUEUE = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": {"n
 def told(
     folder: Path, cluster: Cluster, namespace: str, store_url: str, port: int
 ) -> tuple[dict[str, str], dict[str, Path]]:
-    """Environment and files, for one with the rights of an administrator."""
+    """Return environment and files for an operator with an administrator's rights."""
     shutil.copyfile(cluster.kubeconfig, folder / "kubeconfig")
     (folder / "kubeconfig").chmod(0o644)
     environment = {
@@ -36,7 +36,7 @@ def told(
 
 
 def is_ready(port: int) -> bool:
-    """Raises OSError while nobody answers."""
+    """Return whether the operator is ready. Raises OSError while the port is closed."""
     try:
         with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
             return bool(answer.status == 200)

@@ -1,4 +1,4 @@
-"""Containers end with the run that made them, however it ends, and with no other (CONTRIBUTING.md, End to end)."""
+"""Test that containers end with the run that made them, and with no other (CONTRIBUTING.md, End to end)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.images.owner import PREFIX, remove_leftovers
 from tests.program import ROOT
 from tests.servers import eventually
 
-# a run of its own: it makes a container, tells its name, and stays
+# another run: it starts a container, prints its name, and waits
 RUN = """
 import sys
 from pathlib import Path
@@ -34,7 +34,7 @@ with Container(sys.argv[1], Path(sys.argv[2]), "serve", "tmq", environment=envir
 
 @contextmanager
 def another_run(images: Images, folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Its process, and the name of its container."""
+    """Yield another run's process and the name of its container."""
     command = [sys.executable, "-c", RUN, images.of("edge"), str(folder)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
@@ -50,7 +50,7 @@ def is_there(name: str) -> bool:
 
 
 def watcher(name: str) -> int:
-    """Of the run that made that container."""
+    """Return the process id of the watcher of the run that started a container."""
     lock = podman("inspect", "--format", '{{index .Config.Labels "dev.penstock.test"}}', name).strip()
     assert lock.startswith(PREFIX)
     found = subprocess.run(["pgrep", "--full", f"owner.py .*{lock}"], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""docs/images.md: what it says builds images, and how a container is best run."""
+"""Test docs/images.md: its commands build images, and run a container in the recommended way."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ USUAL = "redis://127.0.0.1:6379"
 
 @pytest.fixture
 def made() -> Iterator[set[str]]:
-    """Names that images have by then; those that they got in the test go with it."""
+    """Yield the names of images before the test; names that are added in the test are removed."""
     before = names()
     yield before
     for name in names() - before:
@@ -43,8 +43,10 @@ def made() -> Iterator[set[str]]:
 def test_what_is_built(
     images: Images, base: str, registry: str, building: dict[str, str], made: set[str]
 ) -> None:
-    """Each line as it stands there, with a base and a registry of this machine; of all images only the edge's, where
-    the line does not say which: they differ in nothing that it could tell."""
+    """Check each line as it is written, with a base and a registry of this machine.
+
+    Where a line builds all images, only the edge's is built: they differ in nothing that the line could show.
+    """
     digest = inspect(base)["Digest"]
     for line in LINES:
         told = line.replace(f"{BASE}@sha256:...", f"{base.rpartition(':')[0]}@{digest}").replace(BASE, base)

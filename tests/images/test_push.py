@@ -1,4 +1,4 @@
-"""The command of README.md, "On Kubernetes", that builds the images: it pushes them to a registry."""
+"""Test the command of README.md, "On Kubernetes", that builds the images and pushes them to a registry."""
 
 from __future__ import annotations
 

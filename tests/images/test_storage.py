@@ -1,4 +1,4 @@
-"""What builds leave in buildah's storage, and what is taken out of it (CONTRIBUTING.md, End to end)."""
+"""Test what builds leave in buildah's storage, and what is removed from it (CONTRIBUTING.md, End to end)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ build(Image(sys.argv[1], Path(sys.argv[2])), "buildah")
 
 @pytest.fixture
 def name() -> Iterator[str]:
-    """Of an image that goes with the test."""
+    """Yield the name of an image that is removed after the test."""
     name = f"{PREFIX}penstock-test-{secrets.token_hex(4)}:1"
     yield name
     for image in buildah("images", "--quiet", "--filter", f"reference={name}").split():
@@ -48,7 +48,7 @@ def name() -> Iterator[str]:
 
 @contextmanager
 def build_that_goes_on(folder: Path, base: str, name: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Its process, in a group of its own, with a working container."""
+    """Yield the process of a running build, in a group of its own, with a working container."""
     before = working()
     (folder / "Dockerfile").write_text(SLOW.format(base=base))
     command = [sys.executable, "-c", BUILD, name, str(folder)]
@@ -57,7 +57,7 @@ def build_that_goes_on(folder: Path, base: str, name: str) -> Iterator[subproces
             eventually(lambda: working() - before)
             yield process
         finally:
-            with suppress(ProcessLookupError):  # it has ended, and all that it started
+            with suppress(ProcessLookupError):  # it has ended with all its children
                 os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -103,7 +103,7 @@ def test_images_that_lost_their_name_are_removed_once_they_are_old(
         build(Image(name, tmp_path), "buildah")
     assert len(marked(label)) == 2
     remove_old(f"label={label}")
-    assert len(marked(label)) == 2  # it may be of use yet
+    assert len(marked(label)) == 2  # it may still be used
     remove_old(f"label={label}", kept_s=-1)
     (left,) = marked(label)
     assert left == buildah("images", "--quiet", name).strip()

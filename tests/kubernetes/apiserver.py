@@ -1,9 +1,9 @@
-"""A real Kubernetes API server and its etcd, on free ports of loopback, in a temporary folder.
+"""Run a real Kubernetes API server and its etcd, on free ports of loopback, in a temporary folder.
 
-Schemas, CEL, defaults, RBAC, admission, watches and tokens are the real ones. No controller runs beside it: nothing
-schedules pods, nothing collects what an owner left, the roles `view`, `edit` and `admin` are empty as nothing
-aggregates into them, no namespace gets its `default` ServiceAccount or is emptied (`namespaces.py` does that much).
-What needs controllers is tested on a node.
+Schemas, CEL, defaults, RBAC, admission, watches and tokens are real. No controllers run: pods are not scheduled,
+dependents of deleted owners stay, the roles `view`, `edit` and `admin` are empty because they are not aggregated, and
+namespaces neither get a `default` ServiceAccount nor are emptied (`namespaces.py` does both). Tests that need
+controllers run on a node.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Users = Mapping[str, Sequence[str]]  # groups by name
 
 
 class Etcd:
-    """One member, asked by nobody but the API server."""
+    """A single etcd member, used by the API server only."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -47,7 +47,7 @@ class Etcd:
             "initial-advertise-peer-urls": peers,
             "initial-cluster": f"tests={peers}",
         }
-        # the data are thrown away with the folder: nobody is there who would want them after a power cut
+        # the data are deleted with the folder, so they need not survive a power cut
         self._daemon = Daemon(find("etcd"), [*_flags(flags), "--unsafe-no-fsync"], folder)
 
     def start(self) -> None:
@@ -59,21 +59,21 @@ class Etcd:
             return connection.getresponse().status == 200
 
     def end(self) -> None:
-        """Its data go: its log of changes takes 128 MB from the first on."""
+        """Stop etcd and delete its data: its write-ahead log takes 128 MB from the start."""
         self._daemon.end()
         shutil.rmtree(self._data, ignore_errors=True)
 
 
 class ApiServer:
-    """Users are known from the start, each with a token. `options` are further flags, or other values of ours.
+    """An API server with users, each with a token. `options` are further or changed flags.
 
-    `names` are those by which it is reached beside loopback.
+    `names` are those by which it is reached, besides loopback.
     """
 
     def __init__(
         self, folder: Path, users: Users, options: Mapping[str, str] | None = None, names: Sequence[str] = ()
     ) -> None:
-        """Raises NotBuilt when a program is missing, with how to get it."""
+        """Prepare the server. Raises NotBuilt with instructions if a program is missing."""
         self.folder = folder
         self.port = free_port()
         self._authority = Authority.create(folder, *names)
@@ -100,10 +100,10 @@ class ApiServer:
             "service-account-key-file": key,
             "service-account-signing-key-file": key,
             "service-cluster-ip-range": "10.96.0.0/16",
-            # the Service `kubernetes` may not lead to a loopback address, and nobody here follows it
+            # the Service `kubernetes` may not lead to a loopback address, and no client here uses it
             "advertise-address": HOST,
             "endpoint-reconciler-type": "none",
-            # or privileged pods are refused as malformed, before Pod Security admission sees them
+            # otherwise privileged pods are refused as malformed, before Pod Security admission sees them
             "allow-privileged": "true",
         }
 
@@ -116,7 +116,7 @@ class ApiServer:
         issued.private_key_pem.write_to_path(str(self.folder / "service-accounts.key"))
 
     def start(self) -> Self:
-        """Returns once /readyz says so. Raises AssertionError with the end of a log."""
+        """Return once /readyz succeeds. Raises AssertionError with the end of a log."""
         self.etcd.start()
         self.daemon.start(self._is_ready)
         return self
@@ -129,27 +129,27 @@ class ApiServer:
             return connection.getresponse().status == 200
 
     def restart(self) -> None:
-        """Kills it and starts it again on the same port: every watch is cut, nothing is forgotten."""
+        """Kill the server and start it on the same port: watches are cut, data stay."""
         self.daemon.end()
         self.daemon.start(self._is_ready)
 
     def end(self) -> None:
-        """Killed: after SIGTERM it waits a minute for open watches."""
+        """Kill the server: after SIGTERM it would wait a minute for open watches."""
         for cluster in self._views:
             cluster.api.close()
         self.daemon.end()
         self.etcd.end()
 
-    # who comes
+    # Users
 
     def as_user(self, name: str = ADMIN, port: int = 0) -> Cluster:
-        """Through another port than its own, if one is given."""
+        """Return the cluster as seen by a user, through another port than the server's if one is given."""
         if (name, port) not in self._seen:
             self._seen[name, port] = self._seen_by(f"{name}{port or ''}", self._tokens[name], port)
         return self._seen[name, port]
 
     def as_service_account(self, namespace: str, name: str, port: int = 0) -> Cluster:
-        """With a token of an hour, as a pod would have."""
+        """Return the cluster as seen by a service account with a token of an hour, as in a pod."""
         return self._seen_by(f"{namespace}-{name}", self.as_user().new_token(namespace, name), port)
 
     def _seen_by(self, name: str, token: str, port: int) -> Cluster:
@@ -162,7 +162,7 @@ class ApiServer:
         return self._views[-1]
 
     def _kubeconfig(self, token: str, port: int) -> dict[str, object]:
-        """Whole in itself: it may be copied anywhere on this machine."""
+        """Return a self-contained kubeconfig, which may be copied anywhere on this machine."""
         authority = base64.b64encode((self.folder / "ca.pem").read_bytes()).decode()
         cluster = {"server": f"https://{HOST}:{port}", "certificate-authority-data": authority}
         return {

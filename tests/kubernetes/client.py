@@ -1,4 +1,4 @@
-"""Calls of the Kubernetes API from this process: what kubectl does, for a hundredth of its processor time."""
+"""Call the Kubernetes API from this process: the same as kubectl, for a hundredth of its processor time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 Document = Mapping[str, Any]
 
-TIMEOUT_S = 60.0  # of one call
+TIMEOUT_S = 60.0  # for each call
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -22,7 +22,7 @@ DISCOVERY = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v
 
 
 class CommandFailed(Exception):
-    """A command or a call that failed: its exit status or HTTP status, and what was said of that."""
+    """A failed command or call, with its exit status or HTTP status and its message."""
 
     def __init__(self, command: Sequence[str], status: int, said: str) -> None:
         super().__init__(f"{' '.join(command)} ended with {status}: {said}")
@@ -32,25 +32,25 @@ class CommandFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of objects that the API server has."""
+    """A kind of objects that the API server serves."""
 
     group: str  # '' = core
     version: str
     kind: str
     plural: str
-    words: frozenset[str]  # by which kubectl knows it
+    words: frozenset[str]  # names of the kind in kubectl
     verbs: frozenset[str]
     is_namespaced: bool
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """Without a namespace: in all of them."""
+        """Return the path of objects; without a namespace, of those in all namespaces."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         within = f"/namespaces/{namespace}" if self.is_namespaced and namespace else ""
         return f"{root}{within}/{self.plural}" + (f"/{name}" if name else "")
 
 
 class Client:
-    """One user of an API server, over one connection. The kubeconfig holds a token and the authority."""
+    """A user's connection to an API server. The kubeconfig contains a token and the authority."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = json.loads(kubeconfig.read_text("utf-8"))
@@ -59,14 +59,14 @@ class Client:
         self._address = server["server"].removeprefix("https://")
         self._trust = ssl.create_default_context(cadata=authority)
         self._headers = {"Authorization": f"Bearer {user['token']}"}
-        self._lock = Lock()  # tests ask from several threads
+        self._lock = Lock()  # tests call from several threads
         self._kept: HTTPSConnection | None = None
         self._resources: list[Resource] = []
 
     def call(
         self, method: str, path: str, document: Any = None, content: str = JSON, accept: str = JSON
     ) -> dict[str, Any]:
-        """Return the answer. Raises CommandFailed, and OSError if there is none."""
+        """Return the response. Raises CommandFailed, or OSError without a response."""
         data = None if document is None else json.dumps(document).encode()
         headers = {**self._headers, "Accept": accept, "Content-Type": content}
         with self._lock:
@@ -85,7 +85,7 @@ class Client:
         if self._kept is not None:
             try:
                 return _ask(self._kept, method, path, data, headers)
-            except (HTTPException, OSError):  # it was closed meanwhile, as by a restart
+            except (HTTPException, OSError):  # the connection was closed meanwhile, as by a restart
                 self._kept.close()
         self._kept = HTTPSConnection(self._address, context=self._trust, timeout=TIMEOUT_S)
         return _ask(self._kept, method, path, data, headers)
@@ -94,14 +94,14 @@ class Client:
         if self._kept is not None:
             self._kept.close()
 
-    # kinds of objects
+    # Kinds of objects
 
     def resource(self, word: str) -> Resource:
-        """Return what kubectl takes for that word: a plural, a singular or a short name. Raises CommandFailed."""
+        """Return the kind that kubectl finds by a plural, a singular or a short name. Raises CommandFailed."""
         return self._first(lambda each: word.lower() in each.words, word)
 
     def resource_of(self, document: Document) -> Resource:
-        """Raises CommandFailed if nobody has defined it."""
+        """Return the kind of a document. Raises CommandFailed if it is not defined."""
         group, _, version = document["apiVersion"].rpartition("/")
         found = self._first(
             lambda each: (each.group, each.kind) == (group, document["kind"]), document["kind"]
@@ -109,12 +109,12 @@ class Client:
         return replace(found, version=version)
 
     def names(self, resource: Resource, namespace: str = "") -> set[str]:
-        """Return those of all objects of that kind. Raises CommandFailed."""
+        """Return the names of all objects of that kind. Raises CommandFailed."""
         found = self.call("GET", resource.path(namespace), accept=METADATA)["items"] or ()
         return {each["metadata"]["name"] for each in found}
 
     def resources(self) -> list[Resource]:
-        """Return all that the API server has now."""
+        """Return all kinds that the API server serves now."""
         self._resources = [
             each
             for path in ("/api", "/apis")
@@ -140,7 +140,7 @@ def _ask(
 
 
 def _described(discovery: Document) -> Iterator[Resource]:
-    """Of each group the version that it prefers, which comes first."""
+    """Yield the kinds of each group in its preferred version, which is listed first."""
     for group in discovery["items"]:
         name, version = group["metadata"].get("name", ""), group["versions"][0]
         for each in version["resources"]:
@@ -158,7 +158,7 @@ def _described(discovery: Document) -> Iterator[Resource]:
 
 
 def three_way(before: Document, after: Document) -> dict[str, Any]:
-    """Return a merge patch that takes away what was applied before, and is left out now."""
+    """Return a merge patch that also removes fields that were applied before and are left out now."""
     patch: dict[str, Any] = dict.fromkeys(before.keys() - after.keys())
     for name, value in after.items():
         former = before.get(name)

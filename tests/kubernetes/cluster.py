@@ -1,4 +1,4 @@
-"""A cluster as somebody with a kubeconfig sees it: by calls of its API, and through real kubectl and helm."""
+"""Use a cluster as the owner of a kubeconfig: by API calls, and by real kubectl and helm."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ CHART = Path(__file__).parents[2] / "charts" / "penstock"
 DEFINITIONS = CHART / "files" / "crds"
 STRICT = "?fieldValidation=Strict&fieldManager=tests"
 DEFAULT_NAMESPACE = "default"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # kubectl goes on from it
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # kubectl compares with it
 AUTHORIZATION = "authorization.k8s.io/v1"
 
 __all__ = ["CHART", "DEFINITIONS", "Cluster", "CommandFailed", "Document"]
 
 
 class Cluster:
-    """`home` is where kubectl and helm keep their own files; nobody's settings are used, and none changed.
+    """A cluster as seen by a user. kubectl and helm keep their files in `home`, without any other settings.
 
-    A command costs a hundred times the processor time of a call: it is for what is about kubectl or helm.
+    A command needs a hundred times the processor time of a call: use it for tests of kubectl or helm.
     """
 
     def __init__(self, kubeconfig: Path, home: Path) -> None:
         self.kubeconfig = kubeconfig
-        self.timeout_s = COMMAND_TIMEOUT_S  # of each command, whatever it waits for
+        self.timeout_s = COMMAND_TIMEOUT_S  # of each command, including its waiting
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -41,11 +41,11 @@ class Cluster:
         }
 
     def kubectl(self, *words: str, given: str = "") -> str:
-        """What it prints; `given` is what it reads. Raises CommandFailed."""
+        """Return the output of kubectl, with `given` as its input. Raises CommandFailed."""
         return self._run("kubectl", words, given)
 
     def helm(self, *words: str, given: str = "") -> str:
-        """What it prints; `given` is what it reads. Raises CommandFailed."""
+        """Return the output of helm, with `given` as its input. Raises CommandFailed."""
         return self._run("helm", words, given)
 
     @cached_property
@@ -53,7 +53,7 @@ class Cluster:
         return Client(self.kubeconfig)
 
     def apply(self, documents: Sequence[Document], *flags: str) -> None:
-        """Apply them as kubectl does, and by it if there are other flags than --namespace. Raises CommandFailed."""
+        """Apply documents as kubectl does; use kubectl for other flags than --namespace. Raises CommandFailed."""
         if flags and flags[:-1] != ("--namespace",):
             listed = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
             self.kubectl("apply", "--filename", "-", *flags, given=json.dumps(listed))
@@ -75,16 +75,16 @@ class Cluster:
             self.api.call("PATCH", f"{path}/{metadata['name']}{STRICT}", patch, MERGE_PATCH)
 
     def create(self, document: Document, namespace: str = "", *, dry_run: bool = False) -> dict[str, Any]:
-        """Return what the API server makes of it. Raises CommandFailed."""
+        """Create an object, and return it as the API server completes it. Raises CommandFailed."""
         words = STRICT + ("&dryRun=All" if dry_run else "")
         return self.api.call("POST", self._path_of(document, namespace) + words, document)
 
     def get(self, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
-        """Raises CommandFailed."""
+        """Return an object. Raises CommandFailed."""
         return self.api.call("GET", self._path(kind, name, namespace))
 
     def items(self, kind: str, namespace: str = "") -> list[dict[str, Any]]:
-        """All of that kind in the namespace, or on the cluster. Raises CommandFailed."""
+        """Return all objects of a kind in the namespace, or in the cluster. Raises CommandFailed."""
         told = self.api.call("GET", self.api.resource(kind).path(namespace))
         common = {"apiVersion": told["apiVersion"], "kind": told["kind"].removesuffix("List")}
         return [{**common, **each} for each in told["items"] or ()]
@@ -92,12 +92,12 @@ class Cluster:
     def patch(
         self, kind: str, name: str, patch: Document, namespace: str = "", subresource: str = ""
     ) -> None:
-        """Merge this into it. Raises CommandFailed."""
+        """Apply a merge patch. Raises CommandFailed."""
         path = self._path(kind, name, namespace) + (f"/{subresource}" if subresource else "")
         self.api.call("PATCH", path + STRICT, patch, MERGE_PATCH)
 
     def delete(self, kind: str, name: str, namespace: str = "", patience_s: float = PATIENCE_S) -> None:
-        """Return once it is gone; patience_s = 0: at once. Raises CommandFailed, and AssertionError if it stays."""
+        """Delete an object, and return once it is gone unless patience_s is 0. Raises CommandFailed, AssertionError."""
         path = self._path(kind, name, namespace)
         told = self.api.call("DELETE", path)
         uid = told["details"]["uid"] if told["kind"] == "Status" else told["metadata"]["uid"]
@@ -105,7 +105,7 @@ class Cluster:
             eventually(lambda: self._is_gone(path, uid), patience_s)
 
     def _is_gone(self, path: str, uid: str) -> bool:
-        """Return whether nothing is there, or another one of the name."""
+        """Return whether the object is gone, even if another one has its name."""
         try:
             return bool(self.api.call("GET", path)["metadata"]["uid"] != uid)
         except CommandFailed as error:
@@ -114,7 +114,7 @@ class Cluster:
             return True
 
     def may(self, verb: str, kind: str, namespace: str = "") -> bool:
-        """By RBAC; the server comes to know of a new binding some time after it was made."""
+        """Return whether RBAC allows a request; the server applies a new binding after some time."""
         word, _, subresource = kind.partition("/")
         resource = self.api.resource(word)
         asked = {"verb": verb, "group": resource.group, "resource": resource.plural}
@@ -128,7 +128,7 @@ class Cluster:
         return bool(told["status"]["allowed"])
 
     def new_token(self, namespace: str, account: str) -> str:
-        """Return a token of an hour for that service account. Raises CommandFailed."""
+        """Return a token for a service account, valid for an hour. Raises CommandFailed."""
         path = self._path("serviceaccounts", account, namespace)
         token: str = self.api.call("POST", f"{path}/token", {"spec": {}})["status"]["token"]
         return token
@@ -137,7 +137,7 @@ class Cluster:
         return self.api.resource(kind).path(namespace or DEFAULT_NAMESPACE, name)
 
     def _path_of(self, document: Document, namespace: str) -> str:
-        """Where objects like this one are made."""
+        """Return the path at which objects of this kind are created."""
         namespace = document["metadata"].get("namespace") or namespace or DEFAULT_NAMESPACE
         return self.api.resource_of(document).path(namespace)
 

@@ -1,4 +1,4 @@
-"""A program that runs in the background of tests: its output in a log, and no way to outlive them."""
+"""Run a program in the background of tests, with its output in a log; it ends with the tests."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from services.system.pdeathsig import die_with_parent
 from tests.servers import eventually
 
 PATIENCE_S = 60.0  # an API server is ready in 3 s on two idle cores; machines are shared
-LAST_CHARACTERS = 4000  # of a log, in the reason that is given
+LAST_CHARACTERS = 4000  # of a log, in an error message
 
 
 class Daemon:
-    """`program` with the flags given; its log is <folder>/<its name>.log, one for all its runs.
+    """A background `program` with flags; its log is <folder>/<its name>.log for all its runs.
 
-    `within` are words before it that run it somewhere else, and must not leave it behind when they are killed.
+    `within` is a command that runs it elsewhere, such as in a namespace, and that ends it when it is killed.
     """
 
     def __init__(self, program: str, flags: list[str], folder: Path, within: Sequence[str] = ()) -> None:
@@ -32,7 +32,7 @@ class Daemon:
         return self.folder / f"{self.name}.log"
 
     def start(self, is_ready: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-        """Returns once it is ready. Raises AssertionError with the end of its log."""
+        """Return once the program is ready. Raises AssertionError with the end of its log."""
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 self._command,
@@ -58,7 +58,7 @@ class Daemon:
         return self._log.read_text("utf-8", "replace") if self._log.exists() else ""
 
     def end(self) -> None:
-        """SIGKILL, whatever state it is in."""
+        """Kill the program in any state."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()

@@ -1,4 +1,4 @@
-"""The kinds of the chart's definitions (CRDs), on an API server that tests use in turns with and without them."""
+"""Create and delete the chart's CRDs on an API server that tests use with and without them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ KIND = "customresourcedefinitions"
 
 @cache
 def definitions() -> dict[str, Document]:
-    """Return each by its name."""
+    """Return each CRD by its name."""
     read = [yaml.safe_load(path.read_text("utf-8")) for path in sorted(DEFINITIONS.iterdir())]
     return {each["metadata"]["name"]: each for each in read}
 
 
 def define(cluster: Cluster) -> None:
-    """Return once objects of these kinds can be made."""
+    """Create the CRDs, and return once objects of these kinds can be created."""
     if missing := definitions().keys() - _there(cluster):
         cluster.apply([definitions()[name] for name in missing])
         eventually(lambda: all(_is_established(cluster, name) for name in missing))
@@ -29,7 +29,7 @@ def define(cluster: Cluster) -> None:
 
 
 def forget(cluster: Cluster) -> None:
-    """Return once they are gone, and all objects of these kinds."""
+    """Delete the CRDs, and return once they and all their objects are gone."""
     for name in definitions().keys() & _there(cluster):
         cluster.delete(KIND, name)
 

@@ -1,4 +1,4 @@
-"""Documents, good and bad, with what is said against them: shown to the models and to a real API server alike."""
+"""List valid and invalid documents with their errors, for the models and a real API server alike."""
 
 from __future__ import annotations
 
@@ -257,13 +257,13 @@ BAD_PEERS: list[tuple[Spec, str]] = [
     ),
 ]
 ONLY_THE_MODEL_REFUSES = [
-    # a file does not go as a resource does: nobody would carry it out
+    # files are not deleted as resources are, so the policy would have no effect
     *(("Queue", {"deletionPolicy": policy}) for policy in ("DeleteIfEmpty", "Delete")),
 ]
 ONLY_THE_SERVER_REFUSES = [
-    # the command line has its numbers and switches as text, and makes documents of them
+    # the command line has numbers and switches as text, and converts them
     *(("Queue", {"maxLength": "5"}), ("Queue", {"paused": "yes"}), ("Redrive", redrive(dryRun="true"))),
-    # Kubernetes knows neither zones of an address nor IPv4 inside of IPv6
+    # Kubernetes supports neither zones of an address nor IPv4 within IPv6
     *(("Peer", mca(addresses=[where])) for where in ("[fe80::1%eth0]", "[::ffff:10.0.0.7]")),
 ]
 CHANGES: list[tuple[Spec, Spec, str]] = [
@@ -272,7 +272,7 @@ CHANGES: list[tuple[Spec, Spec, str]] = [
     ({}, {"queueName": "two"}, "queueName cannot be changed"),
     ({"queueName": "two"}, {"queueName": "three"}, "queueName cannot be changed"),
     ({"queueName": "two"}, {}, "queueName cannot be changed"),
-    ({}, {"queueName": "one"}, ""),  # as it was called before
+    ({}, {"queueName": "one"}, ""),  # its previous name
     ({"queueName": "two"}, {"queueName": "two", "maxLength": 5}, ""),
 ]
 

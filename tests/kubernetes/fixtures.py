@@ -1,4 +1,4 @@
-"""One API server for all tests below this folder, which share it, and for each what belongs to it alone."""
+"""Provide one API server for all tests below this folder, and objects of its own for each test."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tests.kubernetes.definitions import define, forget
 from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
 from tools.cache import NotBuilt
 
-USERS = {  # beside the administrator; none has any right that a test does not give
+USERS = {  # besides the administrator; they have only rights that a test grants
     "operator": (),
     "developer": ("developers",),
     "nobody": (),
 }
 NewNamespace = Callable[..., str]
-LEFT: list[Cluster] = []  # on which there are definitions that no test uses
+LEFT: list[Cluster] = []  # clusters with definitions that no test uses
 
 
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """Where it cannot be had the tests fail: they are about nothing else."""
+    """Yield the API server; tests fail if it is not available."""
     try:
         server = ApiServer(tmp_path_factory.mktemp("apiserver"), USERS)
     except NotBuilt as error:
@@ -36,13 +36,13 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @pytest.fixture
 def cluster(api_server: ApiServer) -> Cluster:
-    """As its administrator."""
+    """Return the cluster as seen by its administrator."""
     return api_server.as_user()
 
 
 @pytest.fixture(scope="module")
 def defined(api_server: ApiServer) -> Iterator[Cluster]:
-    """As its administrator, with the chart's definitions, which stay until a test wants none."""
+    """Yield the cluster as seen by its administrator, with CRDs, which stay until a test does not want them."""
     LEFT.clear()
     administrator = api_server.as_user()
     define(administrator)
@@ -52,7 +52,7 @@ def defined(api_server: ApiServer) -> Iterator[Cluster]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remove the definitions that other modules left before a test that does not ask for them."""
+    """Remove the CRDs that other modules left before a test that does not request them."""
     names = getattr(item, "fixturenames", ())
     if LEFT and "api_server" in names and "defined" not in names:
         forget(LEFT.pop())
@@ -60,7 +60,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def new_namespace(cluster: Cluster) -> Iterator[NewNamespace]:
-    """Makes namespaces, with labels if there are any, that go with the test."""
+    """Yield a function that creates namespaces with labels, which are deleted after the test."""
     made: list[str] = []
 
     def make(**labels: str) -> str:
@@ -79,5 +79,5 @@ def namespace(new_namespace: NewNamespace) -> str:
 
 @pytest.fixture
 def restricted(new_namespace: NewNamespace) -> str:
-    """A namespace in which Pod Security admits only `restricted` pods."""
+    """Return a namespace in which Pod Security admits only `restricted` pods."""
     return new_namespace(**RESTRICTED)

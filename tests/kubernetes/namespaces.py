@@ -1,4 +1,4 @@
-"""Namespaces of tests on an API server without controllers: what these would do to them is done here."""
+"""Create and remove namespaces on an API server without controllers, whose work is done here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}  # label of a 
 
 
 def make_namespace(cluster: Cluster, labels: Mapping[str, str] | None = None) -> str:
-    """A new one with the ServiceAccount without which no pod is admitted; its name."""
+    """Create a namespace with the ServiceAccount that pods need, and return its name."""
     name = f"test-{secrets.token_hex(4)}"
     metadata = {"name": name, "labels": dict(labels or {})}
     account = {"name": "default", "namespace": name}
@@ -28,7 +28,7 @@ def make_namespace(cluster: Cluster, labels: Mapping[str, str] | None = None) ->
 
 
 def remove_namespace(cluster: Cluster, name: str, patience_s: float = PATIENCE_S) -> None:
-    """Empty it, then let it go. Raises AssertionError if something stays, as its finalizer is removed by nobody."""
+    """Empty and delete a namespace. Raises AssertionError if an object stays because of its finalizer."""
     cluster.delete("namespaces", name, patience_s=0)
     kinds = [
         each for each in cluster.api.resources() if each.is_namespaced and "deletecollection" in each.verbs
@@ -49,7 +49,7 @@ def remove_namespace(cluster: Cluster, name: str, patience_s: float = PATIENCE_S
 
 
 def _objects(cluster: Cluster, kind: Resource, namespace: str) -> list[str]:
-    """Return the names of what is there; none of a kind that is not served any more."""
+    """Return the names of objects; none if their kind is not served any more."""
     try:
         return sorted(cluster.api.names(kind, namespace))
     except CommandFailed as error:

@@ -1,6 +1,6 @@
-"""The resources on a real API server: it takes and refuses what `penstock up` takes and refuses, and says why.
+"""Check that a real API server accepts and refuses the same resources as `penstock up`, with reasons.
 
-Each document is shown to the model and to the API server, which keeps none of them (a dry run).
+Each document is checked by the model and by the API server, which does not store it (a dry run).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def model_takes(kind: str, spec: Spec) -> bool:
 
 
 def offer(cluster: Cluster, kind: str, spec: Spec) -> str:
-    """What the API server says against it."""
+    """Return the API server's error for a document."""
     try:
         cluster.create(document(kind, spec), dry_run=True)
     except CommandFailed as refusal:
@@ -67,7 +67,7 @@ def offer(cluster: Cluster, kind: str, spec: Spec) -> str:
 
 
 def test_the_files_of_the_chart_are_written_from_the_models() -> None:
-    """`make crds` writes them."""
+    """Check that the chart has the files that `make crds` writes."""
     assert {path.name: path.read_text("utf-8") for path in DEFINITIONS.iterdir()} == files()
 
 
@@ -101,7 +101,7 @@ def test_defaults_are_those_of_the_model(cluster: Cluster, namespace: str, kind:
     model = QueueDocument if kind == "Queue" else PeerDocument
     kept, plain = (model.model_validate(document(kind, one)).spec for one in (found, spec))
     assert kept == plain
-    if kind == "Queue":  # of a peer those of its protocol alone may stand there, so none does
+    if kind == "Queue":  # a peer may have only the fields of its protocol
         said = kept.model_dump(by_alias=True, exclude_none=True, exclude_unset=True)
         assert said == plain.model_dump(by_alias=True, exclude_none=True)
     else:
@@ -172,7 +172,7 @@ def test_a_status_has_each_condition_once_and_is_no_part_of_the_document(
 
 
 def rules_in(part: Any) -> Iterator[str]:
-    """What each rule says, wherever it stands."""
+    """Yield the message of each rule at any depth."""
     if isinstance(part, dict):
         yield from (rule["message"] for rule in part.get(RULES, ()))
     for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():

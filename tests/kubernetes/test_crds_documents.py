@@ -1,4 +1,4 @@
-"""Whatever the models take the API server takes, and what it hands out reads as what was meant."""
+"""Check that the API server accepts every document that the models accept, and returns it with the same meaning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ duplicates = st.sampled_from(["failure", "success"])
 
 
 def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Any of these fields."""
+    """Return a strategy for any subset of these fields."""
     return st.fixed_dictionaries({}, optional=fields)
 
 
@@ -96,7 +96,7 @@ ports = st.one_of(st.just(""), st.integers(1, 65535).map(":{}".format))
 v4 = st.builds(str.__add__, hosts, ports)
 v6 = st.builds(
     str.__add__,
-    # Kubernetes takes no IPv4 address in the clothes of an IPv6 one
+    # Kubernetes does not accept IPv4-mapped IPv6 addresses
     st.ip_addresses(v=6)
     .filter(lambda address: address.ipv4_mapped is None and is_of_one_machine(address))
     .map("[{}]".format),
@@ -129,7 +129,7 @@ few = settings(max_examples=12, deadline=None, suppress_health_check=list(Health
 
 
 def handed_out(cluster: Cluster, documents: list[dict[str, Any]]) -> list[Any]:
-    """What the API server would make of each."""
+    """Return the documents as the API server would return them."""
     return [{**one, "spec": cluster.create(one, dry_run=True)["spec"]} for one in documents]
 
 

@@ -1,4 +1,4 @@
-"""The oldest Kubernetes that Chart.yaml promises takes the definitions: its own check of them, run without a server."""
+"""Check that the oldest Kubernetes of Chart.yaml accepts the CRDs, by its own validation, without a server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.kubernetes.programs import OLDEST_VERSION, find
 
 
 def check(*files: Path) -> tuple[int, str]:
-    """Its exit status, and what it said."""
+    """Return the exit status and output of the validation."""
     done = subprocess.run([find("check-definitions"), *files], capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout + done.stderr
 
@@ -30,7 +30,7 @@ def test_it_takes_the_definitions() -> None:
 
 
 def test_what_it_does_not_know_or_takes_too_long_is_told(tmp_path: Path) -> None:
-    """Functions of later minors, and rules that cost more than all of a definition may."""
+    """Check that functions of later versions, and rules that cost too much, are reported."""
     definition = yaml.safe_load((DEFINITIONS / "peers.yaml").read_text())
     spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     addresses = "self.addresses"
@@ -51,4 +51,4 @@ def test_a_field_that_no_definition_has_is_told(tmp_path: Path) -> None:
     status, said = check(bad)
     assert status == 1
     assert 'unknown field "scop"' in said
-    assert check()[0] == 1  # nothing was checked
+    assert check()[0] == 1  # no file was checked

@@ -1,4 +1,4 @@
-"""A model as a structural schema: nothing that it says is lost in silence."""
+"""Check that a model's structural schema keeps all its constraints or reports what it cannot express."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_references_are_gone_and_an_objects_default_is_whole() -> None:
         "default": {"width": 3},
         "properties": {
             "width": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3},
-            "side": {"type": "string"},  # null is said by leaving it out
+            "side": {"type": "string"},  # null is expressed by leaving it out
         },
     }
     assert schema["properties"]["lids"] == {

@@ -1,4 +1,4 @@
-"""An operator process with a real API server and a real store."""
+"""Provide an operator process with a real API server and a real store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NewOperator = Callable[..., OperatorProgram]
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Server]:
-    """A store that is not set up, which the test may kill or empty."""
+    """Yield a store that is not set up, which the test may kill or empty."""
     server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
     yield server
     server.end()
@@ -35,7 +35,7 @@ def keeper(store: Server) -> Keeper:
 
 @pytest.fixture
 def line(api_server: ApiServer) -> Iterator[Line]:
-    """The connection to the API server."""
+    """Yield the connection to the API server."""
     with Line(api_server.port) as line:
         yield line
 
@@ -47,7 +47,7 @@ def seen(defined: Cluster, namespace: str) -> Seen:
 
 @pytest.fixture
 def new_operator(defined: Cluster, namespace: str, store: Server, tmp_path: Path) -> Iterator[NewOperator]:
-    """Starts operators, by default for the test's namespace; they end with the test."""
+    """Yield a function that starts operators, by default for the test's namespace; they end with the test."""
     made: list[OperatorProgram] = []
 
     def start(cluster: Cluster = defined, **settings: object) -> OperatorProgram:
@@ -74,13 +74,13 @@ def let_go(cluster: Cluster) -> None:
 
 @pytest.fixture
 def operator(new_operator: NewOperator) -> OperatorProgram:
-    """A ready operator of the test's namespace."""
+    """Return a ready operator of the test's namespace."""
     return new_operator().ready()
 
 
 @pytest.fixture
 async def inside(defined: Cluster) -> AsyncIterator[Inside]:
-    """Parts of the operator in this process, with an administrator's permissions."""
+    """Yield parts of the operator in this process, with an administrator's permissions."""
     api = Api(lambda: access(defined))
     yield Inside(api)
     await api.close()

@@ -1,7 +1,7 @@
-"""Operators without new interpreters: a server imports what they need and forks one for each.
+"""Start operators without new interpreters: a server imports their modules and forks one for each.
 
-Each is `python -m penstock_operator` from there on, with its own environment, folder and log. test_early_end.py and the
-tests of images start the real command.
+Each runs as `python -m penstock_operator` from there on, with its own environment, folder and log. test_early_end.py
+and the tests of images start the real command.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRELOADED = ["tests.operator.forking", "penstock_operator.run", "penstock_operat
 
 
 def forked(environment: Mapping[str, str], log: Path, *words: str) -> ForkServerProcess:
-    """A process that appends its standard error to the log, in the log's folder."""
+    """Return a process that appends its standard error to the log, and runs in the log's folder."""
     process = _server().Process(target=_be_an_operator, args=(dict(environment), log, [*words]), daemon=True)
     process.start()
     return process
@@ -33,7 +33,7 @@ def forked(environment: Mapping[str, str], log: Path, *words: str) -> ForkServer
 
 @cache
 def _server() -> ForkServerContext:
-    """The server of this process, which stops with it."""
+    """Return the fork server of this process, which stops with it."""
     server = multiprocessing.get_context("forkserver")
     server.set_forkserver_preload(PRELOADED)
     with mock.patch.dict(os.environ, {"PYTHONPATH": f"{ROOT}:{ROOT / 'operator'}"}):

@@ -1,4 +1,4 @@
-"""An event loop with simulated time: no real waiting, and exact pauses."""
+"""Run an event loop with simulated time: pauses are exact and take no real time."""
 
 from __future__ import annotations
 

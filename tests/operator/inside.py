@@ -1,4 +1,4 @@
-"""Parts of the operator in the test's process, with the real API server."""
+"""Run parts of the operator in the test's process, with the real API server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Clock:
 
 @dataclass
 class Inside:
-    """Writes statuses. The test advances the time."""
+    """Parts that write statuses. The test advances the time."""
 
     api: Api
     clock: Clock = field(default_factory=Clock)

@@ -1,4 +1,4 @@
-"""The store as tests see it, besides the operator: one connection for each call."""
+"""Access the store besides the operator, with one connection for each call."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Keeper:
         return queue.spec
 
     def owner(self, name: str) -> str:
-        """Return the owner of a queue; '' without one."""
+        """Return the owner of a queue, or '' if there is no such queue."""
         queue = self.find(name)
         return "" if queue is None else queue.owner
 
@@ -87,7 +87,7 @@ class Keeper:
         return self.do(take)
 
     def kill(self, name: str, number: int, reason: str = "refused", first: int = 0) -> None:
-        """Create so many dead letters, m00000 and on."""
+        """Create this many dead letters, with bodies from m00000."""
 
         async def kill(desk: Desk) -> None:
             queue = await desk.store.catalogue.find(name)
@@ -118,7 +118,7 @@ class Keeper:
             self._server.call("DEL", key)
 
     def spoil(self, name: str) -> None:
-        """Corrupt the queue's entry: lookups fail."""
+        """Corrupt the queue's entry, so that lookups fail."""
         queue = self.find(name)
         assert queue is not None
         self._server.call("SET", queue.keys[1], "nobody's")

@@ -1,4 +1,4 @@
-"""A TCP proxy to the API server that a test may interrupt, in a thread: restarting a server takes seconds."""
+"""Provide a TCP proxy to the API server that a test may interrupt, as restarting a server takes seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.pubsub.cable import Cable
 
 
 class Line:
-    """Forwards from its port to that one. Use with `with`."""
+    """A proxy from its own port to another, in a thread, for use in `with`."""
 
     def __init__(self, port: int) -> None:
         self._cable = Cable(port)
@@ -36,7 +36,7 @@ class Line:
         self._loop.call_soon_threadsafe(self._cable.break_all)
 
     def pull_out(self) -> None:
-        """Reset new connections, too, until it is plugged in."""
+        """Reset new connections, too, until the line is plugged in."""
         self._loop.call_soon_threadsafe(self._cable.pull_out)
 
     def plug_in(self) -> None:

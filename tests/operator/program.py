@@ -1,4 +1,4 @@
-"""The operator as a process, with its log and its pages."""
+"""Run the operator as a process, with its log and its pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_S, END_S = 30.0, 60.0
 
 
 class OperatorProgram:
-    """`settings` are PENSTOCK_OPERATOR_<NAME>, in lower case."""
+    """An operator process. `settings` are PENSTOCK_OPERATOR_<NAME>, in lower case."""
 
     def __init__(self, cluster: Cluster, store: str, folder: Path, **settings: object) -> None:
         self.port = free_port()
@@ -43,7 +43,7 @@ class OperatorProgram:
         return self
 
     def ended(self) -> int:
-        """Return its exit status, after it has ended by itself."""
+        """Wait until the process has ended by itself, and return its exit status."""
         assert self.process is not None
         return _status(self.process)
 
@@ -53,7 +53,7 @@ class OperatorProgram:
         return _status(forked(self.environment, log, *words)), log.read_text("utf-8", "replace")
 
     def ready(self) -> Self:
-        """Return when it is ready."""
+        """Wait until the operator is ready, and return it."""
         try:
             eventually(lambda: self.page("readyz")[0] == 200, PATIENCE_S)
         except AssertionError as error:
@@ -61,7 +61,7 @@ class OperatorProgram:
         return self
 
     def page(self, name: str) -> tuple[int, str]:
-        """Return status and text; (0, '') if nothing listens."""
+        """Return status and text of a page; (0, '') if the port is closed."""
         try:
             with urlopen(f"http://127.0.0.1:{self.port}/{name}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
@@ -83,7 +83,7 @@ class OperatorProgram:
         return self._log.read_text("utf-8", "replace") if self._log.exists() else ""
 
     def events(self, action: str) -> list[dict[str, Any]]:
-        """Return the lines of its log."""
+        """Return the lines of its log with this action."""
         lines = (json.loads(line) for line in self.text().splitlines() if line.startswith("{"))
         return [line for line in lines if line.get("action") == action]
 
@@ -108,7 +108,7 @@ class OperatorProgram:
 
 
 def _status(process: ForkServerProcess) -> int:
-    """Return the exit status, within a minute."""
+    """Return the exit status of a process that ends within a minute."""
     process.join(END_S)
-    assert process.exitcode is not None, "it does not end"
+    assert process.exitcode is not None, "the operator does not end"
     return process.exitcode

@@ -1,4 +1,4 @@
-"""Resources that tests apply, and queries about them."""
+"""Build the resources that tests apply, and query their state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def redrive(name: str, source: str, **spec: Any) -> dict[str, Any]:
 
 
 def ready_of(resource: dict[str, Any]) -> dict[str, Any]:
-    """Return its condition Ready; {} before the first."""
+    """Return a resource's condition Ready; {} before the first."""
     conditions = resource.get("status", {}).get("conditions", [])
     return next((one for one in conditions if one["type"] == "Ready"), {})
 
@@ -42,17 +42,17 @@ class Seen:
         self.cluster.apply(documents, "--namespace", self.namespace)
 
     def declared(self, *documents: dict[str, Any]) -> None:
-        """Apply them, and wait until each is declared."""
+        """Apply documents, and wait until each is declared."""
         self.apply(*documents)
         for each in documents:
             self.becomes(each["kind"].lower(), each["metadata"]["name"], "True", "Declared")
 
     def delete(self, kind: str, name: str, patience_s: float = PATIENCE_S) -> None:
-        """Return once it is gone; patience_s = 0: at once."""
+        """Delete an object and return once it is gone; with patience_s = 0, return at once."""
         self.cluster.delete(kind, name, self.namespace, patience_s)
 
     def renew(self, document: dict[str, Any]) -> None:
-        """Delete and recreate it while kopf handles a change: the old object's end is reported last."""
+        """Delete and recreate an object while kopf handles a change: the old object's end is reported last."""
         kind, name = document["kind"].lower(), document["metadata"]["name"]
         self.cluster.patch(kind, name, {"metadata": {"labels": {"changed": "now"}}}, self.namespace)
         self.delete(kind, name, patience_s=0)
@@ -76,7 +76,7 @@ class Seen:
     def becomes(
         self, kind: str, name: str, status: str, reason: str, patience_s: float = PATIENCE_S
     ) -> dict[str, Any]:
-        """Wait for the condition, for the newest generation, and return it."""
+        """Wait for the condition at the newest generation, and return it."""
         last: dict[str, Any] = {}
 
         def is_so() -> bool:
@@ -92,7 +92,7 @@ class Seen:
         return last
 
     def events(self, name: str) -> list[str]:
-        """Return the reasons of its events, in order."""
+        """Return the reasons of an object's events, in order."""
         return [each["reason"] for each in self._events(name)]
 
     def event(self, name: str, reason: str) -> str:

@@ -1,4 +1,4 @@
-"""Permissions of test users and service accounts: a Role and its binding."""
+"""Build permissions of test users and service accounts: a Role and its binding."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def granted(user: str, rules: list[dict[str, Any]], kind: str = "User") -> list[
 
 
 def rights(user: str, kind: str = "User") -> list[dict[str, Any]]:
-    """Return the operator's permissions."""
+    """Return the operator's permissions for a user or service account."""
     return granted(user, OF_THE_OPERATOR, kind)

@@ -1,4 +1,4 @@
-"""SIGTERM during startup ends the operator; there is nothing to release yet (docs/images.md, Guarantees)."""
+"""Test that SIGTERM during startup ends the operator, as there is nothing to release (docs/images.md, Guarantees)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_sigterm_ends_the_operator_during_imports(tmp_path: Path) -> None:
 
 
 def test_uninstall_ignores_sigterm(tmp_path: Path) -> None:
-    """It removes finalizers that would hang, and ends in time by itself."""
+    """Check that `uninstall` ignores SIGTERM: it removes finalizers that would hang, and ends in time by itself."""
     words = ["uninstall", "--release", "r", "--namespace", "n", "--deployment", "d"]
     assert told_to_end_while("kopf", ["penstock_operator", *words], tmp_path) == -signal.SIGTERM
 
@@ -27,7 +27,7 @@ def test_uninstall_ignores_sigterm(tmp_path: Path) -> None:
 def test_user_id_without_a_name_suffices(
     defined: Cluster, namespace: str, store: Server, tmp_path: Path
 ) -> None:
-    """As on OpenShift (services/kit/startup.py)."""
+    """Check that the operator runs with a user id without a name, as on OpenShift (services/kit/startup.py)."""
     program = OperatorProgram(defined, store.url, tmp_path, namespaces=namespace)
     names = ("USER", "LOGNAME", "LNAME", "USERNAME")
     environment = {name: value for name, value in program.environment.items() if name not in names}

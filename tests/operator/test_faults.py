@@ -1,4 +1,4 @@
-"""Faults around the operator, and its reactions (docs/kubernetes.md, "Failures")."""
+"""Test the operator's reactions to faults (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tests.stores import chance
 
 __all__ = ["chance"]
 
-KOPF_WAITS_S = 5.0  # at the end of all tasks of the loop, unless it is cancelled
+KOPF_WAITS_S = 5.0  # at the end of the loop's tasks, unless it is cancelled
 SWEEPS = "penstock_operator_sweeps_total"
 NAMES = [f"q{number}" for number in range(12)]
 
 
 def test_store_outage(operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server) -> None:
-    """Resources changed or created meanwhile get an event; unchanged ones do not."""
+    """Check that resources that change during a store outage get an event, and unchanged ones do not."""
     numbered = {"bindings": {"rqpMca": {"queueId": 7}}}
     seen.declared(queue("orders", **numbered))
     a_second_later(seen, "queue", "orders")
@@ -62,7 +62,7 @@ def test_store_outage(operator: OperatorProgram, seen: Seen, keeper: Keeper, sto
 def test_domain_that_lost_its_data(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """As when one shard of a Cluster comes back empty: its queues are not taken for empty."""
+    """Check that queues of a lost domain are not taken for empty, as when a Cluster's shard comes back empty."""
     first = new_operator(sweep_s=1).ready()
     seen.declared(queue("orders", domain="other"))
     keeper.lose_domain("other")
@@ -108,7 +108,7 @@ def test_lost_domain_does_not_block_others(operator: OperatorProgram, seen: Seen
 
 
 def test_queues_wait_for_the_first_pass_over_peers(new_operator: NewOperator, seen: Seen) -> None:
-    """Peers not yet reconciled are not reported as missing, also after a restart."""
+    """Check that queues do not report peers as missing before the first pass over peers, also after a restart."""
     queues = [f"q{number}" for number in range(10)]
     peers = [peer(f"peer{number}", "rqp-mca", f"10.0.1.{number}") for number in range(60)]
     remote = [{"protocol": "rqp-mca", "queueId": n, "peers": [f"peer{59 - n}"]} for n in range(10)]
@@ -147,7 +147,7 @@ def test_missing_kubeconfig_is_reported(
 def test_api_server_restart(
     api_server: ApiServer, operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """Every watch is cut, and changes meanwhile are seen."""
+    """Check that changes during a restart of the API server, which cuts every watch, are noticed."""
     seen.declared(queue("orders"), queue("gone", deletionPolicy="Delete"))
     api_server.restart()
     seen.apply(queue("orders", maxLength=7), queue("new"))
@@ -161,7 +161,7 @@ def test_api_server_restart(
 def test_unlisted_resources_are_not_taken_for_deleted(
     api_server: ApiServer, line: Line, new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
-    """The API server is down when the operator starts: declared queues stay in the store."""
+    """Check that declared queues and peers stay while the API server is down at the operator's start."""
     keeper.apply_peer("shop", f"kubernetes {seen.namespace}/shop", protocol="text", addresses=["10.0.0.7"])
     seen.apply(peer("shop", "text"))
     line.pull_out()
@@ -208,14 +208,14 @@ def test_namespace_without_rights_does_not_block_others(
 
 
 def test_watches_are_retried_forever() -> None:
-    """kopf gives up at the end of its list of pauses."""
+    """Check that watches are retried without end, while kopf would stop at the end of its list of pauses."""
     pauses = [*islice(operator_settings().networking.error_backoffs, 100)]
     assert pauses == sorted(pauses)
     assert (len(pauses), pauses[-1]) == (100, LONGEST_BACKOFF_S)
 
 
 def test_copy_with_kopf_annotations_is_seen_at_once(operator: OperatorProgram, seen: Seen) -> None:
-    """As a backup restores it."""
+    """Check that a copy with kopf's annotations, as from a backup, is noticed at once."""
     seen.declared(queue("orders"))
 
     def notes() -> dict[str, str]:
@@ -232,7 +232,7 @@ def test_copy_with_kopf_annotations_is_seen_at_once(operator: OperatorProgram, s
 def test_killed_at_random(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, chance: random.Random, kills: int
 ) -> None:
-    """The next operator finishes what the killed one had started."""
+    """Check that the next operator finishes the work of one that was killed at any time."""
     wanted: dict[str, int] = {}
     running = new_operator()
     for number in range(kills):

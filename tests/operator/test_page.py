@@ -1,4 +1,4 @@
-"""docs/kubernetes.md: its commands, with the namespace from the kubectl context."""
+"""Test the commands of docs/kubernetes.md, with the namespace from the kubectl context."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Type = Callable[[str], str]
 
 @pytest.fixture
 def type_in(cluster: Cluster, namespace: str, store: Server, tmp_path: Path) -> Type:
-    """Run a block in a shell, which must succeed; return its output."""
+    """Return a function that runs a block in a shell, which must succeed, and returns its output."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "kubectl").symlink_to(find("kubectl"))
@@ -64,7 +64,7 @@ def test_page_creates_a_queue(operator: OperatorProgram, type_in: Type, keeper: 
 
 
 def test_page_redrives_letters(operator: OperatorProgram, type_in: Type, keeper: Keeper, seen: Seen) -> None:
-    """Its filter selects letters older than ten minutes: none here."""
+    """Check the page's Redrive, whose filter selects letters older than ten minutes: none here."""
     type_in(APPLY)
     keeper.kill("orders", 3, "max_deliveries")
     printed = type_in(REDRIVE)
@@ -73,7 +73,7 @@ def test_page_redrives_letters(operator: OperatorProgram, type_in: Type, keeper:
 
 
 def test_page_removes_a_finalizer(new_operator: NewOperator, type_in: Type, seen: Seen) -> None:
-    """No operator is left to do it."""
+    """Check that the page's command removes a finalizer when no operator is left."""
     operator = new_operator().ready()
     seen.declared(queue("orders", deletionPolicy="Delete"))
     operator.kill()
@@ -83,7 +83,7 @@ def test_page_removes_a_finalizer(new_operator: NewOperator, type_in: Type, seen
 
 
 def test_page_releases_orphans(new_operator: NewOperator, type_in: Type, seen: Seen, keeper: Keeper) -> None:
-    """They were declared by an operator of another cluster, or of a deleted namespace."""
+    """Check that the page's command releases queues of an operator in another cluster or a deleted namespace."""
     new_operator(sweep_s=1).ready()
     keeper.declare("orders", owner="kubernetes elsewhere/orders")
     keeper.put("orders", b"one")

@@ -1,6 +1,6 @@
-"""Restored documents: they contain kopf's annotations, so kopf sees no change.
+"""Test restored documents, which contain kopf's annotations, so that kopf sees no change.
 
-Without a full pass, which comes after a minute (docs/kubernetes.md, "Drift").
+The tests end before the full pass, which comes after a minute (docs/kubernetes.md, "Drift").
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def remembered(seen: Seen, kind: str, name: str) -> str:
 
 
 def settled(seen: Seen, document: dict[str, Any], *, unlike: str = "") -> str:
-    """Apply it, and return kopf's annotations after it was reconciled."""
+    """Apply a document, and return kopf's annotations after it was reconciled."""
     kind, name = document["kind"].lower(), document["metadata"]["name"]
     seen.apply(document)
     seen.becomes(kind, name, "True", "Declared")
@@ -45,7 +45,7 @@ def settled(seen: Seen, document: dict[str, Any], *, unlike: str = "") -> str:
 
 
 def saved(seen: Seen, kind: str, name: str) -> str:
-    """Return it as `kubectl get --output json` writes it, without its version."""
+    """Return an object as `kubectl get --output json` writes it, without its version."""
     found = seen.get(kind, name)
     del found["metadata"]["resourceVersion"]
     return json.dumps(found)
@@ -70,7 +70,7 @@ def test_peer_replaced_by_a_saved_document(seldom: OperatorProgram, seen: Seen, 
 
 
 async def test_document_changed_and_changed_back(inside: Inside, seen: Seen) -> None:
-    """kopf may see both only after it has written its annotation for the first."""
+    """Check a document that is changed and changed back before kopf has written its annotation for the first change."""
     seen.apply(queue("orders", maxLength=5))
     first = read(seen, "queue", "orders")
     control = Control(

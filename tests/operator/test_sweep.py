@@ -1,4 +1,4 @@
-"""The full pass in /healthz and /readyz (docs/kubernetes.md, "Drift")."""
+"""Test the full pass in /healthz and /readyz (docs/kubernetes.md, "Drift")."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONG_S = STUCK * INTERVAL_S + SLOW_S
 async def sweep(
     inside: Inside, api_server: ApiServer, line: Line, seen: Seen, store: Server
 ) -> AsyncIterator[Sweep]:
-    """A pass each second, with the time that the test sets."""
+    """Yield a full pass each second, by the time that the test sets."""
     client, api = Store(store.url, "operator"), Api(lambda: access(api_server.as_user(port=line.port)))
     settings = OperatorSettings(namespaces=seen.namespace, sweep_s=INTERVAL_S)
     control = Control(settings, client, api, inside.metrics)
@@ -46,7 +46,7 @@ async def running(sweep: Sweep) -> AsyncIterator[None]:
 
 
 async def test_operator_without_sweeps_is_not_alive(sweep: Sweep, inside: Inside) -> None:
-    """Also before the first sweep. A late sweep recovers."""
+    """Check that an operator without sweeps, also without a first one, is not alive until a late sweep."""
     inside.clock.now += LONG_S
     assert sweep.stuck() is None
     inside.clock.now += 1

@@ -1,4 +1,4 @@
-"""Before an uninstall (docs/kubernetes.md, "Uninstall"): nothing blocks in any outage, and Retain is honoured."""
+"""Test `uninstall`: it ends in any outage and respects Retain (docs/kubernetes.md, "Uninstall")."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def controlled(program: OperatorProgram, seen: Seen) -> Iterator[None]:
 
 
 def uninstall(program: OperatorProgram, seen: Seen, timeout_s: float = 20) -> str:
-    """Run it as the hook's Job does; return its log."""
+    """Run `uninstall` as the hook's Job does, and return its log."""
     words = ["--release", "penstock", "--namespace", seen.namespace, "--deployment", "operator"]
     status, said = program.command("uninstall", *words, "--timeout", str(timeout_s))
     assert status == 0, said
@@ -129,7 +129,7 @@ def test_without_store_and_operator_nothing_hangs(
 
 
 def test_uninstall_ends_whatever_is_missing(new_operator: NewOperator, seen: Seen, store: Server) -> None:
-    """Without a Deployment or the right to stop it, finalizers are removed all the same."""
+    """Check that finalizers are removed without a Deployment or the right to stop it."""
     operator = new_operator().ready()
     declared(seen, "orders", "Delete")
     operator.kill()
@@ -140,11 +140,11 @@ def test_uninstall_ends_whatever_is_missing(new_operator: NewOperator, seen: See
 def test_operator_in_a_deleted_namespace_removes_finalizers(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
-    """Kubernetes ends its pod before Queues are deleted (docs/chart.md, "Uninstall")."""
+    """Check that finalizers are removed in a deleted namespace, whose pods end first (docs/chart.md, "Uninstall")."""
     operator = new_operator().ready()
     declared(seen, "orders", "Delete")
     assert operator.stop() == 0
-    assert seen.get("queue", "orders")["metadata"]["finalizers"]  # it may be back in a moment
+    assert seen.get("queue", "orders")["metadata"]["finalizers"]  # the operator may return in a moment
     operator.start().ready()
     seen.cluster.delete("namespace", seen.namespace, patience_s=0)
     assert operator.stop() == 0
@@ -178,9 +178,9 @@ class Overtaken(Api):
             yield body
 
 
-@pytest.mark.usefixtures("new_operator")  # remove what a failure leaves
+@pytest.mark.usefixtures("new_operator")  # remove what a failed test leaves
 async def test_finalizers_changed_meanwhile(defined: Cluster, seen: Seen) -> None:
-    """It removes its own finalizer, however old its list is, and no other one at that index."""
+    """Check that only the operator's finalizer is removed, at its current index, with any outdated list."""
     seen.apply(queue("orders"))
     seen.finalizers("queue", "orders", FINALIZER)
     added = partial(seen.finalizers, "queue", "orders", "example.org/first", FINALIZER)

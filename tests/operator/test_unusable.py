@@ -1,4 +1,4 @@
-"""Invalid settings of the operator: it reports them and exits, because no restart helps."""
+"""Test invalid settings of the operator: it reports them and exits, because no restart helps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bridge on real kernel queues and a real store; and a program in C that knows nothing of either."""
+"""Provide the bridge on real kernel queues and a real store, and a C program that knows neither."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["own_server", "pytest_asyncio_loop_factories", "running", "server"]
 
 @pytest.fixture
 def own_kernel() -> Iterator[None]:
-    """The test may set limits of the kernel. To be asked for before whatever makes queues."""
+    """Let the test set limits of the kernel. Request this fixture before those that create queues."""
     with own_namespace():
         yield
 
 
 @pytest.fixture
 def keys() -> Iterator[Keys]:
-    """Keys that nobody has; what was made with them is removed after the bridges, which would make it anew."""
+    """Yield unused keys; their queues are removed after the bridges have stopped, which would recreate them."""
     keys = Keys()
     yield keys
     keys.remove_all()
@@ -46,7 +46,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 @pytest.fixture
 async def bridge(server: Server, keys: Keys, tmp_path: Path) -> AsyncIterator[LiveBridge]:
-    """Not open yet: say which mappings with `open`."""
+    """Yield a bridge that is not open yet: `open` takes its mappings."""
     bridge = LiveBridge(server.url, tmp_path / "journals")
     yield bridge
     await bridge.close()
@@ -55,7 +55,7 @@ async def bridge(server: Server, keys: Keys, tmp_path: Path) -> AsyncIterator[Li
 
 @pytest.fixture
 async def own_bridge(own_server: Server, keys: Keys, tmp_path: Path) -> AsyncIterator[LiveBridge]:
-    """One on a server that the test may kill."""
+    """Yield a bridge on a server that the test may kill."""
     bridge = LiveBridge(own_server.url, tmp_path / "journals")
     yield bridge
     await bridge.close()

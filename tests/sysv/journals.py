@@ -1,4 +1,4 @@
-"""A journal without a bridge, for tests of the kernel and of kills."""
+"""Use a journal without a bridge, for tests of the kernel and of kills."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ QUEUE = "orders"
 
 
 def kernel_writes(journal: Journal, body: bytes, mtype: int) -> None:
-    """As `msgrcv` does: at an address, past all of Python."""
+    """Write a message as `msgrcv` does: to an address, without Python's file layer."""
     ctypes.memmove(journal.address, KERNEL_LONG.pack(mtype) + body, KERNEL_LONG.size + len(body))
 
 
 def take(journal: Journal, body: bytes, mtype: int = 1, *, seen: bool = True) -> None:
-    """Up to what the kernel does."""
+    """Plan and receive a message, up to what the kernel writes."""
     look = (len(body), crc32(KERNEL_LONG.pack(mtype) + body)) if seen else (UNSEEN, 0)
     journal.plan(QUEUE, Format.RAW, len(body), *look)
     kernel_writes(journal, body, mtype)
@@ -48,7 +48,7 @@ def asides(path: Path) -> list[Path]:
 
 
 def at_each_line(work: Callable[[], object], look: Callable[[], None]) -> None:
-    """What would be there if the process were killed at any line of `work`."""
+    """Call `look` at each line of `work`, where the process might be killed."""
 
     def trace(*_: object) -> object:
         look()
@@ -63,7 +63,7 @@ def at_each_line(work: Callable[[], object], look: Callable[[], None]) -> None:
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """Those of this process: a full disk. Over before the test is, for pytest's own output may be a file, too."""
+    """Limit this process's files, as on a full disk, until the end of the block: pytest's output may be a file, too."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

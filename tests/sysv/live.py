@@ -1,4 +1,4 @@
-"""A bridge in the running loop: real local queues, a real store."""
+"""Run a bridge in the test's event loop, with real local queues and a real store."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ FAST: dict[str, Any] = {"retry_s": 0.05, "idle_s": 0.01}
 
 
 class LiveBridge:
-    """`tools` is how a test looks at the store behind its back."""
+    """A bridge, with `tools` for the test's own access to the store."""
 
     def __init__(self, url: str, journal: Path) -> None:
         self.url = url
         self.journal = journal
         self.log = Log()
-        self.tools = Store(url, "test", timing=Timing(beat_s=0.3))  # whatever silence bridges allow
+        self.tools = Store(
+            url, "test", timing=Timing(beat_s=0.3)
+        )  # independent of the bridges' session timeout
         self.metrics = Metrics("sysv")  # of the bridge that was opened last
         self.bridge: Bridge | None = None
         logging.getLogger().addHandler(self.log)
         logging.getLogger("services.sysv").setLevel(logging.INFO)
 
     async def open(self, mappings: dict[str, dict[str, Any]], **settings: Any) -> Bridge:
-        """Runs until `stop`. Raises what the bridge says at its start."""
+        """Run a bridge until `stop`. Raises the errors of its startup."""
         said = {"mappings": mappings, "journal": self.journal, **FAST, **settings}
         checked = SysvSettings.model_validate(said)
         self.metrics = Metrics("sysv")
@@ -50,7 +52,7 @@ class LiveBridge:
         return bridge
 
     async def stop(self) -> None:
-        """In order."""
+        """Stop the bridge in order."""
         if self.bridge is not None:
             bridge, self.bridge = self.bridge, None
             await bridge.stop_taking()
@@ -68,7 +70,7 @@ class LiveBridge:
     def value(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(name, {"edge": "sysv", **labels}) or 0.0
 
-    # the store
+    # The store
 
     async def queue(self, name: str, **spec: Any) -> Queue:
         queue, _ = await self.tools.catalogue.declare(
@@ -85,7 +87,7 @@ class LiveBridge:
         assert await future == []
 
     async def contents(self, queue: Queue) -> list[records.Content]:
-        """What waits in it."""
+        """Return the waiting messages of a queue."""
         found = await self.tools.get_domain(queue.domain).peek(queue, 1000)
         return [records.decode(record) for delivery in found for record in delivery.records()]
 
@@ -99,7 +101,7 @@ class LiveBridge:
         return await self.tools.listing.stats(queue)
 
     async def take_all(self, queue: Queue) -> list[bytes]:
-        """Takes and settles everything that is ready."""
+        """Take and settle all ready messages."""
         pipe = self.tools.open_domain(queue.domain).pipe
         await pipe.ready()
         client, found = AsyncClient(pipe), []

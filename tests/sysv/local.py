@@ -1,4 +1,4 @@
-"""Local queues for tests, independent of the bridge's code."""
+"""Access local queues in tests, independently of the bridge's code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOM = 1 << 16
 
 
 class Keys:
-    """Keys that no queue had when they were given out."""
+    """Keys that no queue had when they were allocated."""
 
     def __init__(self) -> None:
         self._given: list[int] = []
@@ -49,7 +49,7 @@ def existing(key: int) -> sysv_ipc.MessageQueue:
 
 
 def take_all(key: int) -> list[tuple[bytes, int]]:
-    """(body, mtype) of everything that is in it now."""
+    """Return (body, mtype) of all messages that are in the queue now."""
     queue, found = existing(key), []
     with suppress(sysv_ipc.BusyError):
         while True:
@@ -58,7 +58,7 @@ def take_all(key: int) -> list[tuple[bytes, int]]:
 
 
 def shown_by_ipcs(key: int) -> list[str] | None:
-    """msqid, owner, perms, used bytes, messages: as an operator sees it; None if it is not there."""
+    """Return msqid, owner, perms, used bytes and messages as `ipcs` shows them; None if there is no such queue."""
     done = subprocess.run(["ipcs", "-q"], capture_output=True, text=True, check=True)
     lines = map(str.split, done.stdout.splitlines())
     return next((rest for first, *rest in filter(None, lines) if first == f"0x{key:08x}"), None)

@@ -1,4 +1,4 @@
-"""Namespaces for tests: other local queues and limits, another network."""
+"""Create namespaces for tests: other local queues and limits, another network."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def own_namespace() -> Iterator[None]:
-    """Of local queues, for this thread, and for threads and processes that it starts."""
+    """Use a namespace of local queues for this thread, and for threads and processes that it starts."""
     with _own("ipc", CLONE_NEWIPC):
         yield
 
 
 @contextmanager
 def own_machine() -> Iterator[None]:
-    """The same, with a network in which no port is taken."""
+    """Use a namespace of local queues, and one of networks in which all ports are free."""
     with ExitStack() as stack:
         stack.enter_context(_own("ipc", CLONE_NEWIPC))
         stack.enter_context(_own("net", CLONE_NEWNET))
@@ -46,7 +46,7 @@ def _own(kind: str, flag: int) -> Iterator[None]:
 
 
 def set_limit(name: str, octets: int) -> None:
-    """msgmax or msgmnb, of the namespace that we are in."""
+    """Set msgmax or msgmnb in the current namespace."""
     (LIMITS / name).write_text(str(octets))
 
 

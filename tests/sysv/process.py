@@ -1,4 +1,4 @@
-"""`penstock sysv` as a process."""
+"""Run `penstock sysv` as a process."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PATIENCE_S = 60.0
 
 
 class BridgeProgram:
-    """In `folder`, which has its journals and its log."""
+    """A bridge process, whose journals and log are in `folder`."""
 
     def __init__(self, url: str, folder: Path, *options: str, wrapper: Sequence[str] = ()) -> None:
-        """wrapper: a command that runs another one."""
+        """Start the process; `wrapper` is a command that runs another one."""
         self._log = folder / f"bridge-{id(self):x}.log"
         foreign = ("PENSTOCK_", "REDIS_URL")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
@@ -47,7 +47,7 @@ class BridgeProgram:
         return [line for line in map(json.loads, whole) if line.get("action") == action]
 
     def started(self) -> BridgeProgram:
-        """Returns once its mappings run."""
+        """Return once the mappings run."""
         eventually(lambda: self.events("sysv_started") or self.process.poll() is not None, PATIENCE_S)
         assert self.process.poll() is None, self.text
         return self
@@ -57,7 +57,7 @@ class BridgeProgram:
         self.process.wait()
 
     def stop(self) -> int:
-        """SIGTERM; the exit status."""
+        """Send SIGTERM, and return the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE_S)
 

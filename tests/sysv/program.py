@@ -16,7 +16,7 @@ class Program:
     path: Path
 
     def send(self, key: int, mtype: int, *bodies: bytes) -> None:
-        """Returns when all of them were taken by the local queue."""
+        """Send messages, and return once the local queue has accepted them all."""
         lines = b"".join(body + b"\n" for body in bodies)
         subprocess.run(
             [self.path, "send", str(key), str(mtype)], input=lines, check=True, timeout=PATIENCE_S,
@@ -24,7 +24,7 @@ class Program:
         )  # fmt: skip
 
     def receive(self, key: int, number: int) -> list[tuple[bytes, int]]:
-        """(body, mtype) of so many messages, which must come."""
+        """Return (body, mtype) of this many messages, which must arrive."""
         done = subprocess.run(
             [self.path, "receive", str(key), str(number)], check=True, timeout=PATIENCE_S, capture_output=True
         )

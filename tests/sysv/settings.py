@@ -1,4 +1,4 @@
-"""Mappings as in settings."""
+"""Build mappings as in settings."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def waits(bridge: LiveBridge) -> float:
 
 
 async def test_refused_message_waits_in_the_journal(bridge: LiveBridge, key: int, program: Program) -> None:
-    """Nothing is lost: it goes in once the document lets it."""
+    """Check that a refused message stays in the journal until the queue's document allows it."""
     queue = await bridge.queue("orders", access=OTHERS)
     await bridge.open(out(key))
     await sent(program, key, 1, b"one")

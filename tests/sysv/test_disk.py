@@ -21,14 +21,14 @@ PATIENCE_S = 60.0
 
 
 class Disk:
-    """Every fdatasync of this process, which may be held up, or fail."""
+    """A record of all fdatasync calls of this process, which can be delayed or made to fail."""
 
     def __init__(self, real: Callable[[int], None]) -> None:
         self._real = real
         self._free = threading.Event()
         self._free.set()
-        self.faults = 0  # of the next ones
-        self.asked: list[Record | None] = []  # what the file had in it then
+        self.faults = 0  # number of next calls that fail
+        self.asked: list[Record | None] = []  # contents of the file at each call
         self.done = 0
 
     def hold(self) -> None:
@@ -56,7 +56,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 
 async def test_message_is_flushed_before_it_is_published(disk: Disk, bridge: LiveBridge, key: int) -> None:
-    """Whole. Until then nobody has it, nothing else is taken, and everything else goes on."""
+    """Check that a message is published and the next one received only after its flush, and nothing else is delayed."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
     disk.hold()
@@ -74,7 +74,7 @@ async def test_message_is_flushed_before_it_is_published(disk: Disk, bridge: Liv
 
 
 async def test_failing_disk_is_reported(disk: Disk, bridge: LiveBridge, key: int) -> None:
-    """The sooner such a message is published, the sooner it is safe; it is told."""
+    """Check that a failed flush is logged, and that the message is published at once, which makes it safe."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
     disk.faults = 2

@@ -23,7 +23,7 @@ WAITING, FAULTS = "penstock_sysv_waiting", "penstock_local_errors_total"
 
 
 def faults(bridge: LiveBridge) -> list[str]:
-    """What was told of them; from then on they are no surprise to the test's end."""
+    """Return the logged internal errors, and mark them as expected for the check at the test's end."""
     lines = [line for line in bridge.log.lines if line.exc_info]
     for line in lines:
         line.exc_info = None
@@ -31,7 +31,7 @@ def faults(bridge: LiveBridge) -> list[str]:
 
 
 async def test_priority_with_too_many_digits_is_ignored(bridge: LiveBridge, key: int) -> None:
-    """2.5: it is no mtype; what stands behind it comes."""
+    """Check that a priority with too many digits is no mtype, and later messages arrive (2.5)."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"poison", priority="7" * 5000)
     await bridge.put(queue, b"zeros", priority="0" * 5000 + "42")
@@ -43,7 +43,7 @@ async def test_priority_with_too_many_digits_is_ignored(bridge: LiveBridge, key:
 async def test_failing_message_does_not_block_others(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.7: tried three times, then a dead letter that says why."""
+    """Check that a failing message is tried three times and then becomes a dead letter with its error (2.7)."""
     real, tries = records.decode, []
 
     def decode(blob: bytes) -> records.Content:
@@ -78,7 +78,7 @@ async def test_failing_message_does_not_block_others(
 async def test_failures_are_counted_per_message(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.7: each has all its tries."""
+    """Check that each message has its own number of tries (2.7)."""
     real, tries = records.decode, Counter[bytes]()
 
     def decode(blob: bytes) -> records.Content:
@@ -103,7 +103,7 @@ async def test_failures_are_counted_per_message(
 async def test_failed_inbound_mapping_restarts(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.7"""
+    """Check that an inbound mapping restarts after an internal error (2.7)."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"x")
     real, failed = Catalogue.find, []
@@ -126,7 +126,7 @@ async def test_failed_inbound_mapping_restarts(
 async def test_failed_outbound_mapping_restarts_from_its_journal(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.8: what had been taken out is in the journal, which is told; nothing is lost, nothing comes twice."""
+    """Check that a restarted outbound mapping carries the message in its journal exactly once, and logs it (3.8)."""
     real, failed = Places.place_of, []
 
     async def place_of(places: Places, record: Any) -> Any:

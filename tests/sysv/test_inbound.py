@@ -37,7 +37,7 @@ async def settled(bridge: LiveBridge, number: int) -> None:
 async def test_program_receives_a_message_of_the_queue(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
-    """2.1: in order; 2.5: with its mtype; also what comes while the bridge waits."""
+    """Check that a program receives messages in order with their mtype (2.1, 2.5), also those that arrive later."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"one", b"two", b"")
     await bridge.put(queue, b"urgent", mtype=9, colour="red")
@@ -57,7 +57,7 @@ async def test_program_receives_a_message_of_the_queue(
     ],
 )
 def test_mtype_comes_from_the_attribute(given: object, mtype: int) -> None:
-    """2.5: and `priority` where there is no such `mtype`"""
+    """Check that mtype is taken from the attribute `mtype`, or else from `priority` (2.5)."""
     assert mtype_of({"mtype": given}) == mtype_of({"priority": given}) == mtype
     assert mtype_of({"mtype": 9, "priority": given}) == 9
     assert mtype_of({"mtype": "none", "priority": given}) == mtype
@@ -67,7 +67,7 @@ def test_mtype_comes_from_the_attribute(given: object, mtype: int) -> None:
 async def test_mtype_is_carried_between_local_queues(
     bridge: LiveBridge, key: int, keys: Keys, program: Program, mtype: int
 ) -> None:
-    """2.5, 3.1: any type that fits in `long`."""
+    """Check that any mtype that fits in `long` is carried (2.5, 3.1)."""
     make(from_key := keys.new())
     await bridge.queue("orders")
     await asyncio.to_thread(program.send, from_key, mtype, b"one")
@@ -78,7 +78,7 @@ async def test_mtype_is_carried_between_local_queues(
 async def test_unrepresentable_mtype_goes_to_the_dead_letters(
     bridge: LiveBridge, key: int, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.5: as on a machine whose `long` has 32 bits."""
+    """Check that an mtype that does not fit in a `long` of 32 bits makes a dead letter (2.5)."""
     monkeypatch.setattr(kernel, "MAX_MTYPE", 2**31 - 1)
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"too high", mtype=2**31)
@@ -91,7 +91,7 @@ async def test_unrepresentable_mtype_goes_to_the_dead_letters(
 
 
 async def test_full_local_queue_is_waited_for(bridge: LiveBridge, key: int, program: Program) -> None:
-    """2.3: nothing is lost, nothing passes another; what waits is leased and not settled."""
+    """Check that messages for a full local queue wait in order, leased and not settled (2.3)."""
     queue = await bridge.queue("orders")
     bodies = [b"%04d" % number + bytes(4000) for number in range(3 * WINDOW)]
     await bridge.put(queue, *bodies)
@@ -109,7 +109,7 @@ async def test_full_local_queue_is_waited_for(bridge: LiveBridge, key: int, prog
 
 @pytest.mark.parametrize("bound", ["msgmax", "msg_qbytes"])
 async def test_unsendable_message_goes_to_the_dead_letters(bridge: LiveBridge, key: int, bound: str) -> None:
-    """2.4"""
+    """Check that a message above msgmax or msg_qbytes becomes a dead letter (2.4)."""
     limit = msgmax()
     if bound == "msg_qbytes":
         limit = 100
@@ -129,7 +129,7 @@ async def test_unsendable_message_goes_to_the_dead_letters(bridge: LiveBridge, k
 
 
 async def test_lowered_limit_is_noticed_while_a_message_waits(bridge: LiveBridge, key: int) -> None:
-    """2.4: it would seem full for ever."""
+    """Check that a limit lowered below a waiting message is noticed: the queue would seem full for ever (2.4)."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, *[b"x" * 8000] * 3)
     await bridge.open(into(key))
@@ -141,7 +141,7 @@ async def test_lowered_limit_is_noticed_while_a_message_waits(bridge: LiveBridge
 
 @pytest.mark.usefixtures("own_kernel")
 async def test_lowered_msgmax_is_respected(bridge: LiveBridge, key: int) -> None:
-    """2.4: what is larger is a dead letter; msgsnd answers as if the queue had been removed."""
+    """Check that a message above a lowered msgmax is a dead letter, although msgsnd fails as for a lost queue (2.4)."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, bytes(5000))
     await bridge.open(into(key))
@@ -152,7 +152,7 @@ async def test_lowered_msgmax_is_respected(bridge: LiveBridge, key: int) -> None
     assert (letter.reason, letter.body) == ("unencodable", b"x" * 4500)
     assert letter.error == "the message has 4,500 octets, the limit of the local queue is 4,000"
     await settled(bridge, 2)
-    set_limit("msgmax", 4500)  # looked at again
+    set_limit("msgmax", 4500)  # read again
     await bridge.put(queue, b"x" * 4500)
     await settled(bridge, 3)
 
@@ -160,13 +160,13 @@ async def test_lowered_msgmax_is_respected(bridge: LiveBridge, key: int) -> None
 async def test_repeatedly_removed_local_queue_is_reopened(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.6: others have their turn meanwhile, and it can be ended; what is held goes back."""
+    """Check that a queue that is removed repeatedly blocks nothing else, and its message returns at the end (2.6)."""
 
     tries: list[object] = []
 
     def send(*_: object) -> bool:
         tries.append(None)
-        assert len(tries) < 10_000, "it never pauses"
+        assert len(tries) < 10_000, "the bridge retries without a pause"
         raise Removed("removed", "it was removed")
 
     monkeypatch.setattr(LocalQueue, "send", send)
@@ -179,7 +179,7 @@ async def test_repeatedly_removed_local_queue_is_reopened(
 
 
 async def test_at_most_once_queue_is_leased(bridge: LiveBridge, key: int) -> None:
-    """2.1"""
+    """Check that messages of an at-most-once queue are leased until they are sent (2.1)."""
     queue = await bridge.queue("orders", delivery="at-most-once")
     bodies = [b"%d" % number + bytes(8000) for number in range(4)]
     await bridge.put(queue, *bodies)
@@ -190,7 +190,7 @@ async def test_at_most_once_queue_is_leased(bridge: LiveBridge, key: int) -> Non
 
 
 async def test_message_for_a_missing_local_queue_is_not_held(bridge: LiveBridge, key: int) -> None:
-    """2.6: others can have it meanwhile."""
+    """Check that a message for a missing local queue is returned, so that other consumers can take it (2.6)."""
     queue = await bridge.queue("orders")
     make(key)
     await bridge.open(into(key, create=False), retry_s=60)
@@ -198,13 +198,13 @@ async def test_message_for_a_missing_local_queue_is_not_held(bridge: LiveBridge,
     await bridge.put(queue, b"1", b"2", b"3")
     await until(lambda: bridge.log.events("sysv_waits", reason="missing"))
     got: list[bytes] = []
-    while len(got) < 3:  # the log speaks a moment before they are back
+    while len(got) < 3:  # the log line is written shortly before the messages are back
         got += await until(partial(bridge.take_all, queue))
     assert got == [b"1", b"2", b"3"]
 
 
 async def test_removed_local_queue_is_reopened(bridge: LiveBridge, key: int) -> None:
-    """2.6: with `create`, made."""
+    """Check that a removed local queue is created again with `create` (2.6)."""
     queue = await bridge.queue("orders")
     await bridge.open(into(key))
     existing(key).remove()
@@ -214,7 +214,7 @@ async def test_removed_local_queue_is_reopened(bridge: LiveBridge, key: int) -> 
 
 
 async def test_local_queue_removed_while_idle_is_reopened(bridge: LiveBridge, key: int) -> None:
-    """2.6: a program that starts now finds one, again and again; so does whoever removes what the bridge has made."""
+    """Check that a queue that was removed while idle is created again, also repeatedly (2.6)."""
     await bridge.queue("orders")
     await bridge.open(into(key))
     for _ in range(2):
@@ -226,7 +226,7 @@ async def test_local_queue_removed_while_idle_is_reopened(bridge: LiveBridge, ke
 async def test_missing_local_queue_is_logged_once(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.6, 4.2"""
+    """Check that a missing local queue is logged once (2.6, 4.2)."""
     real, tries = LocalQueue.open, []
 
     def count_and_open(local: LocalQueue) -> None:
@@ -246,7 +246,7 @@ async def test_missing_local_queue_is_logged_once(
 
 
 async def test_missing_queue_without_create_is_waited_for(bridge: LiveBridge, key: int) -> None:
-    """2.6, 4.2: the message is not held meanwhile."""
+    """Check that a queue without `create` is waited for, while the message can be taken by others (2.6, 4.2)."""
     queue = await bridge.queue("orders")
     make(key)
     await bridge.open(into(key, create=False))
@@ -260,7 +260,7 @@ async def test_missing_queue_without_create_is_waited_for(bridge: LiveBridge, ke
 
 
 async def test_several_queues_into_one(bridge: LiveBridge, key: int) -> None:
-    """1.2"""
+    """Check that several queues can be carried into one local queue (1.2)."""
     first, second = await bridge.queue("orders"), await bridge.queue("others")
     await bridge.open(
         {**into(key), "others": {"key": key, "queue": "others", "direction": "in"}},
@@ -272,7 +272,7 @@ async def test_several_queues_into_one(bridge: LiveBridge, key: int) -> None:
 
 
 async def test_loop_of_two_mappings_is_found(bridge: LiveBridge, keys: Keys) -> None:
-    """1.2: two mappings of one program, whose queues may be of two domains."""
+    """Check that a loop of two mappings, also of queues of two domains, is found (1.2)."""
     requests, replies = await bridge.queue("requests", domain="far"), await bridge.queue("replies")
     into_key, out_key = keys.new(), keys.new()
     await bridge.open(

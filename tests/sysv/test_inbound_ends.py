@@ -1,4 +1,4 @@
-"""Test inbound mappings while the bridge or the store ends (docs/sysv.md 2.3, 2.6, 4.4)."""
+"""Test inbound mappings while the bridge or the store stops (docs/sysv.md 2.3, 2.6, 4.4)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys, existing, take_all
 from tests.sysv.test_inbound import CARRIED, into, settled
 
-SOON = {"store": {"session_timeout_s": 1, "heartbeat_s": 0.3, "sweep_s": 0.2}}  # leases of the dead come back
+SOON = {
+    "store": {"session_timeout_s": 1, "heartbeat_s": 0.3, "sweep_s": 0.2}
+}  # leases of dead sessions return soon
 
 
 async def test_held_messages_are_returned_at_the_end(bridge: LiveBridge, key: int) -> None:
-    """2.3, 4.4: at once, to its place, unharmed."""
+    """Check that held messages return to their places at once and unchanged (2.3, 4.4)."""
     queue = await bridge.queue("orders")
     bodies = [b"%d" % number + bytes(8000) for number in range(5)]
     await bridge.put(queue, *bodies)
@@ -37,7 +39,7 @@ async def test_held_messages_are_returned_at_the_end(bridge: LiveBridge, key: in
 async def test_messages_taken_after_the_end_are_returned(
     own_server: Server, own_bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.4: the store stood still with the request for it in its hands; our session still lives."""
+    """Check that messages that a stalled store delivers after the bridge's end, in its live session, return (4.4)."""
     bridge = own_bridge
     real = Messages.take
     asked = asyncio.Event()
@@ -69,7 +71,7 @@ async def test_messages_taken_after_the_end_are_returned(
 async def test_sent_messages_are_settled_at_the_end_of_the_drain(
     own_server: Server, own_bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.4: nobody waits for the answer, but what arrived must not come again (2.2)."""
+    """Check that sent messages are settled in the drain, as they must not be redelivered (2.2, 4.4)."""
     bridge = own_bridge
     real = Messages.reject
     asked = asyncio.Event()
@@ -97,7 +99,7 @@ async def test_sent_messages_are_settled_at_the_end_of_the_drain(
 async def test_shutdown_while_the_store_is_stopped(
     own_server: Server, own_bridge: LiveBridge, key: int
 ) -> None:
-    """4.4: in 5 s, and little more. What had been sent, and could not be settled, comes again (2.2)."""
+    """Check that shutdown with a stopped store takes about 5 s; sent, unsettled messages are redelivered (2.2, 4.4)."""
     bridge = own_bridge
     queue = await bridge.queue("orders", visibilityTimeout="1s")
     bodies = [b"%d" % number + bytes(8000) for number in range(6)]
@@ -124,7 +126,7 @@ async def test_shutdown_while_the_store_is_stopped(
 
 
 async def test_store_outage_is_waited_for(own_server: Server, own_bridge: LiveBridge, keys: Keys) -> None:
-    """2.6, 3.4: both ways; nothing is received from the program meanwhile but what was on its way."""
+    """Check that both directions wait for the store, and receive only messages that were on their way (2.6, 3.4)."""
     bridge = own_bridge
     requests, replies = await bridge.queue("requests"), await bridge.queue("replies")
     into_key, out_key = keys.new(), keys.new()

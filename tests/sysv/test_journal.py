@@ -27,12 +27,12 @@ def test_new_journal_is_empty_and_allocated(path: Path, open_journal: Callable[.
     assert journal.pending is None
     assert journal.room == ROOM
     assert path.stat().st_size == BODY_AT + ROOM
-    assert path.stat().st_blocks * 512 >= BODY_AT + ROOM  # not a hole
+    assert path.stat().st_blocks * 512 >= BODY_AT + ROOM  # allocated, not sparse
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_large_journal_does_not_slow_small_messages(path: Path, open_journal: Callable[..., Journal]) -> None:
-    """3.2: only what it may use is written."""
+    """Check that only the space that a message may use is written (3.2)."""
     journal = open_journal()
     receive(journal, b"x" * ROOM)
     journal.strike()
@@ -56,7 +56,7 @@ def test_received_message_is_pending_until_struck(open_journal: Callable[..., Jo
 def test_each_run_numbers_messages_under_its_own_name(
     path: Path, open_journal: Callable[..., Journal]
 ) -> None:
-    """3.3: whatever the file says, also one from a copy; and what is pending keeps its number."""
+    """Check that each run has its own journal name, also with a copy; a pending message keeps its number (3.3)."""
     names, whole = [], []
     for _ in range(3):
         journal = open_journal()
@@ -90,7 +90,7 @@ def test_numbers_rise_and_bodies_do_not_mix(open_journal: Callable[..., Journal]
 
 
 def test_kill_before_the_receipt_loses_nothing(open_journal: Callable[..., Journal]) -> None:
-    """3.2: no receipt, no fsync, not even one more instruction."""
+    """Check that a message is kept without a receipt, an fsync or any further instruction (3.2)."""
     journal = open_journal()
     receive(journal, b"first")
     journal.strike()
@@ -131,7 +131,7 @@ def broken(_: int) -> None:
 
 
 def test_nothing_is_received_without_space(open_journal: Callable[..., Journal]) -> None:
-    """3.2: the space is reserved before `msgrcv`, at the start, for larger messages, and for each message."""
+    """Check that space is reserved before `msgrcv`: at the start, for larger messages, and for each message (3.2)."""
     journal = open_journal()
     receive(journal, b"first")
     journal.strike()
@@ -159,14 +159,14 @@ def test_journal_grows(path: Path, open_journal: Callable[..., Journal]) -> None
     assert journal.room == 2 * ROOM
     record = receive(journal, b"x" * 2 * ROOM)
     journal.close()
-    again = open_journal()  # room is never given up
+    again = open_journal()  # space is never released
     assert again.pending == record
     assert again.room == 2 * ROOM
     assert path.stat().st_size == BODY_AT + 2 * ROOM
 
 
 def test_pending_message_of_an_earlier_run(open_journal: Callable[..., Journal]) -> None:
-    """3.3: where somebody else counts as we do."""
+    """Check that a pending message of an earlier run becomes number 1 under the new journal name (3.3)."""
     journal = open_journal()
     receive(journal, b"before")
     journal.strike()
@@ -185,7 +185,7 @@ def test_pending_message_of_an_earlier_run(open_journal: Callable[..., Journal])
 def test_kill_during_renaming_leaves_old_or_new_name(
     path: Path, open_journal: Callable[..., Journal]
 ) -> None:
-    """3.3: the message is in the file all the time, under the one name or the other."""
+    """Check that a kill during renaming leaves the message in the file, with the old or the new name (3.3)."""
     journal = open_journal()
     old = receive(journal, b"hello", 7)
     found: list[Record | None] = []
@@ -195,7 +195,7 @@ def test_kill_during_renaming_leaves_old_or_new_name(
 
 
 def test_failed_renaming_keeps_the_message(open_journal: Callable[..., Journal]) -> None:
-    """3.3: it is used all the same; the file still has the message."""
+    """Check that a failed renaming is ignored, as the file still has the message (3.3)."""
     journal = open_journal()
     old = receive(journal, b"hello")
     with files_of_at_most(0):
@@ -207,7 +207,7 @@ def test_failed_renaming_keeps_the_message(open_journal: Callable[..., Journal])
 
 
 def take_and_die(path: Path, key: int) -> None:
-    """A bridge that is killed as soon as `msgrcv` has returned."""
+    """Receive a message as a bridge that is killed as soon as `msgrcv` has returned."""
     queue, journal = LocalQueue(key, READ), Journal(path)
     queue.open()
     journal.open(msgmax())
@@ -223,7 +223,7 @@ def take_and_die(path: Path, key: int) -> None:
 def test_kill_at_the_return_of_msgrcv(
     path: Path, open_journal: Callable[..., Journal], key: int, body: bytes
 ) -> None:
-    """3.2: the message is in no queue any more, and it is in the journal."""
+    """Check that a message that `msgrcv` has removed from its queue is in the journal (3.2)."""
     make(key).send(body, type=9)
     child = multiprocessing.get_context("fork").Process(target=take_and_die, args=(path, key))
     child.start()

@@ -22,7 +22,7 @@ def test_unused_journal_is_not_damaged(path: Path, open_journal: Callable[..., J
 
 
 def test_journal_is_created_atomically(path: Path) -> None:
-    """3.7: a kill at any time leaves nothing that the next start would take for damage."""
+    """Check that a kill during creation leaves nothing that the next start takes for damage (3.7)."""
     journal = Journal(path)
     found: list[object] = []
     at_each_line(
@@ -30,14 +30,14 @@ def test_journal_is_created_atomically(path: Path) -> None:
     )
     assert set(found) == {"", None}
     journal.close()
-    path.rename(path.with_name(f"{path.name}.new"))  # as a kill leaves it
+    path.rename(path.with_name(f"{path.name}.new"))  # as after a kill
     journal.open(ROOM)
     journal.close()
     assert [*path.parent.iterdir()] == [path]
 
 
 def test_oversized_file_is_read_up_to_the_limit(path: Path, open_journal: Callable[..., Journal]) -> None:
-    """It may be larger than the memory there is."""
+    """Check that a file larger than the available memory is read only up to the limit."""
     journal = open_journal()
     record = receive(journal, b"hello")
     journal.close()
@@ -56,7 +56,7 @@ def test_oversized_file_is_read_up_to_the_limit(path: Path, open_journal: Callab
 def test_message_of_unknown_length_is_put_aside(
     path: Path, open_journal: Callable[..., Journal], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """3.7: without MSG_COPY."""
+    """Check that a message of unknown length is put aside, as without MSG_COPY (3.7)."""
     journal = open_journal()
     receive(journal, b"first")
     journal.strike()
@@ -86,7 +86,7 @@ def test_damaged_journal_stays_locked_while_it_is_replaced(
 def test_invalid_file_is_put_aside_unchanged(
     path: Path, open_journal: Callable[..., Journal], content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """3.7: one that is empty, too, for a journal never is."""
+    """Check that an invalid file is put aside unchanged, also an empty one, which no journal ever is (3.7)."""
     path.parent.mkdir()
     path.write_bytes(content)
     assert open_journal().pending is None
@@ -96,7 +96,7 @@ def test_invalid_file_is_put_aside_unchanged(
 
 
 def damaged_in_every_place(whole: bytes) -> Iterator[bytes]:
-    """Cut at each octet, and with each octet changed."""
+    """Yield copies cut at each octet, and with each octet changed."""
     for at in range(len(whole)):
         yield whole[:at]
         yield whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]
@@ -106,7 +106,7 @@ def damaged_in_every_place(whole: bytes) -> Iterator[bytes]:
 def test_damage_at_any_octet_is_survived(
     path: Path, open_journal: Callable[..., Journal], caplog: pytest.LogCaptureFixture, is_struck: bool
 ) -> None:
-    """3.7: what is pending is what was, or the file is put aside, with an error; a number is never used again."""
+    """Check that damage keeps the pending message or puts the file aside with an error; no number is reused (3.7)."""
     caplog.set_level(logging.CRITICAL)
     journal = open_journal(16)
     receive(journal, b"first")

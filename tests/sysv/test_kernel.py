@@ -30,7 +30,7 @@ def received(queue: LocalQueue, room: int = 8192, *, peek: bool = False) -> tupl
 
 
 def test_missing_queue_is_created_with_its_mode(key: int) -> None:
-    """4.2"""
+    """Check that a missing queue is created with the mapping's mode (4.2)."""
     queue = LocalQueue(key, READ, 0o640)
     queue.open()
     assert queue.is_created
@@ -68,7 +68,7 @@ def test_only_the_body_is_sent(key: int) -> None:
 
 
 def test_full_local_queue_is_reported(key: int) -> None:
-    """2.3: without waiting."""
+    """Check that a full local queue is reported without waiting (2.3)."""
     queue = opened(key)
     body = bytes(8192)
     assert queue.send(body, 1)
@@ -78,17 +78,17 @@ def test_full_local_queue_is_reported(key: int) -> None:
 
 
 def test_limit_is_the_smaller_of_msgmax_and_qbytes(key: int) -> None:
-    """2.4"""
+    """Check that the limit of a message is the smaller of msgmax and msg_qbytes (2.4)."""
     queue = opened(key)
     assert queue.limit() == min(msgmax(), existing(key).max_size)
     existing(key).max_size = 100
     assert queue.limit() == 100
-    assert not queue.send(bytes(101), 1)  # EAGAIN, for ever: nobody may wait for that
+    assert not queue.send(bytes(101), 1)  # EAGAIN for ever, so waiting would not help
     assert queue.send(bytes(100), 1)
 
 
 def test_removed_queue_is_reopened(key: int) -> None:
-    """2.6"""
+    """Check that a removed queue is noticed by each use, and can be opened again (2.6)."""
     queue = opened(key)
     uses: list[Callable[[], object]] = [
         lambda: queue.send(b"x", 1),
@@ -103,7 +103,7 @@ def test_removed_queue_is_reopened(key: int) -> None:
         queue.open()
         assert queue.send(b"x", 1)
     existing(key).remove()
-    queue.remove()  # gone is gone
+    queue.remove()  # removing it again is no error
 
 
 def test_message_without_space_stays_in_the_local_queue(key: int) -> None:
@@ -146,7 +146,7 @@ def _may_only_send(key: int) -> None:
 
 
 def test_only_needed_rights_are_requested(key: int) -> None:
-    """4.3: somebody else's queue is used as far as its mode lets us, and one line says whose it is."""
+    """Check that only the needed rights on another user's queue are used, and one log line names its owner (4.3)."""
     make(key, 0o602)
     assert in_a_process_of_nobody(_may_only_send, key) == 0
     assert take_all(key) == [(b"x", 1)]
@@ -162,5 +162,5 @@ def _loses_its_rights(key: int) -> None:
 
 
 def test_revoked_rights_are_waited_for(key: int) -> None:
-    """2.6"""
+    """Check that revoked rights are waited for (2.6)."""
     assert in_a_process_of_nobody(_loses_its_rights, key) == 0

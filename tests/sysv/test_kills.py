@@ -23,20 +23,20 @@ from tests.sysv.process import BridgeProgram
 from tests.sysv.program import Program, parse_line
 
 KILLS = 4
-INTO, OUT = 12_000, 1500  # messages: some seconds' work, more than all the bridges that are killed get to do
-TIMING = ("session_timeout_s=2", "heartbeat_s=0.5", "sweep_s=0.3")  # leases of the dead come back soon
+INTO, OUT = 12_000, 1500  # messages for some seconds, more than all the killed bridges carry
+TIMING = ("session_timeout_s=2", "heartbeat_s=0.5", "sweep_s=0.3")  # leases of dead sessions return soon
 
 
 @pytest.fixture
 def chance() -> random.Random:
-    """Randomness that can be repeated."""
+    """Return random numbers that can be repeated."""
     seed = int(os.environ.get("PENSTOCK_TEST_SEED") or secrets.randbits(32))
     print(f"PENSTOCK_TEST_SEED={seed} repeats this")
     return random.Random(seed)
 
 
 class Receiving(threading.Thread):
-    """The program receives until it is told to end."""
+    """A thread in which the program receives until it is told to stop."""
 
     def __init__(self, program: Program, key: int) -> None:
         super().__init__()
@@ -57,14 +57,14 @@ class Receiving(threading.Thread):
 
 
 def bodies(number: int, chance: random.Random) -> list[bytes]:
-    """All different."""
+    """Return this many different bodies."""
     return [b"%05d" % index + b"x" * chance.randrange(200) for index in range(number)]
 
 
 async def kill_again_and_again(
     url: str, folder: Path, options: list[str], chance: random.Random
 ) -> BridgeProgram:
-    """Answers the last one, alive."""
+    """Kill bridges repeatedly, and return the last one, alive."""
     for _ in range(KILLS):
         bridge = BridgeProgram(url, folder, *options)
         await asyncio.to_thread(bridge.started)

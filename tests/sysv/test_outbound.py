@@ -34,7 +34,7 @@ async def carried(bridge: LiveBridge, number: int) -> None:
 async def test_message_of_a_program_arrives_in_the_queue(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
-    """3.1: in order, with its mtype, its origin, and as it was sent, also when it is empty."""
+    """Check that messages arrive in order and unchanged with mtype and origin, also empty ones (3.1)."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
     await sent(program, key, 7, b"one", b"", b"three")
@@ -55,7 +55,7 @@ async def test_message_of_a_program_arrives_in_the_queue(
 async def test_messages_sent_before_the_start_are_carried(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
-    """4.2: an existing queue is used as it is; the program waits while it is full, as ever."""
+    """Check that an existing queue is used as it is, and a program waits while it is full (4.2)."""
     make(key)
     before = [b"x" * 4000] * 4
     await sent(program, key, 1, *before)
@@ -68,7 +68,7 @@ async def test_messages_sent_before_the_start_are_carried(
 
 
 async def test_removed_local_queue_is_reopened(bridge: LiveBridge, key: int, program: Program) -> None:
-    """2.6 holds for both ways."""
+    """Check that an outbound mapping reopens a removed queue, too (2.6)."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
     existing(key).remove()
@@ -79,13 +79,13 @@ async def test_removed_local_queue_is_reopened(bridge: LiveBridge, key: int, pro
     assert bridge.log.events("sysv_reopened")
 
 
-# While publishing fails, nothing is received (3.4)
+# While publishing fails, no message is received (3.4)
 
 
 async def test_full_queue_leaves_messages_in_the_local_queue(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
-    """One was taken when that became known; it is in the journal, and the others stay where they are."""
+    """Check that one message is in the journal when the queue is found full, and the others stay in the local queue."""
     queue = await bridge.queue("orders", maxLength=1)
     await bridge.open(out(key))
     await sent(program, key, 1, b"1", b"2", b"3", b"4")
@@ -96,7 +96,7 @@ async def test_full_queue_leaves_messages_in_the_local_queue(
     await carried(bridge, 4)
     assert await bridge.bodies(queue) == [b"1", b"2", b"3", b"4"]
     assert bridge.value("penstock_sysv_waiting", mapping="orders") == 0
-    assert len(bridge.log.events("sysv_waits")) == 1  # told once, however often it was tried
+    assert len(bridge.log.events("sysv_waits")) == 1  # logged once for all tries
     assert bridge.log.events("sysv_goes_on", reason="queue_full")
 
 
@@ -120,7 +120,7 @@ async def test_paused_or_deleted_queue_is_waited_for(
 
 @pytest.mark.parametrize("goal", ["orders", "others"])
 async def test_message_for_a_deleted_queue(bridge: LiveBridge, key: int, program: Program, goal: str) -> None:
-    """Made again, or another one in the mapping: nothing is lost, and the log says what to do and what was done."""
+    """Check that a message for a deleted queue is kept, whether queue or mapping changes, and the log says so."""
     queue = await bridge.queue("orders", paused=True)
     await bridge.open(out(key))
     await sent(program, key, 1, b"1", b"2", b"3")
@@ -145,7 +145,7 @@ async def test_message_for_a_deleted_queue(bridge: LiveBridge, key: int, program
 async def test_message_of_a_deleted_queue_goes_to_the_new_queue(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
-    """3.4: the bridge that waits for it goes on at once."""
+    """Check that the bridge that waits for a deleted queue continues at once with the new one (3.4)."""
     orders, others = await bridge.queue("orders", paused=True), await bridge.queue("others")
     await bridge.open(out(key))
     await sent(program, key, 1, b"1", b"2")
@@ -159,7 +159,7 @@ async def test_message_of_a_deleted_queue_goes_to_the_new_queue(
 
 
 async def test_message_goes_to_its_existing_queue(bridge: LiveBridge, key: int, program: Program) -> None:
-    """3.4: whatever the mapping says now."""
+    """Check that a waiting message goes to its original queue if that exists, also after the mapping changed (3.4)."""
     orders, others = await bridge.queue("orders", paused=True), await bridge.queue("others")
     await bridge.open(out(key))
     await sent(program, key, 1, b"1", b"2")
@@ -175,13 +175,13 @@ async def test_message_goes_to_its_existing_queue(bridge: LiveBridge, key: int, 
 async def test_waiting_message_stays_in_the_journal_at_the_end(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
-    """4.4, 3.3"""
+    """Check that a waiting message stays in the journal when the bridge stops (4.4, 3.3)."""
     queue = await bridge.queue("orders", paused=True)
     opened = await bridge.open(out(key))
     await sent(program, key, 9, b"1", b"2")
     await until(lambda: bridge.log.events("sysv_waits", reason="queue_paused"))
     await opened.stop_taking()
-    assert all(task.done() for task in opened.tasks)  # not only when its time is over
+    assert all(task.done() for task in opened.tasks)  # not only after the timeout
     await bridge.stop()
     assert existing(key).current_messages == 1
     await bridge.queue("orders")
@@ -225,7 +225,7 @@ async def test_t_msg_goes_to_the_transmission_queue_of_its_key(bridge: LiveBridg
 
 
 async def test_best_transmission_queue_is_chosen(bridge: LiveBridge, key: int) -> None:
-    """3.5: one as reliable as it is wanted, then one that is not paused, then the first by name."""
+    """Check the choice of the queue: same reliability first, then not paused, then first by name (3.5)."""
     await bridge.queue("transmission")
     names = ("d", "b", "c", "a")
     queues = {name: await bridge.queue(name, **remote(7)) for name in names}
@@ -244,7 +244,7 @@ async def test_best_transmission_queue_is_chosen(bridge: LiveBridge, key: int) -
 
 
 async def test_invalid_t_msg_goes_to_the_dead_letters(bridge: LiveBridge, key: int) -> None:
-    """As `injured`, and as it came; nothing behind it waits."""
+    """Check that an invalid T_MSG becomes a dead letter `injured`, unchanged, and does not block others."""
     queue = await bridge.queue("transmission")
     here = await bridge.queue("here", bindings={"rqpCast": {"key": 9}})
     await bridge.open(out(key, "transmission", **T_MSG))
@@ -275,7 +275,7 @@ async def test_unknown_key_goes_to_the_dead_letters(bridge: LiveBridge, key: int
     (letter,) = await until(lambda: bridge.dead(queue))
     assert (letter.reason, letter.body) == ("unknown_key", t_msg(404, b"lost"))
     assert letter.error == "no queue has the key 404"
-    await bridge.queue("late", bindings={"rqpCast": {"key": 404}})  # seen at once
+    await bridge.queue("late", bindings={"rqpCast": {"key": 404}})  # noticed at once
     existing(key).send(t_msg(404, b"found"))
     await carried(bridge, 1)
 
@@ -284,7 +284,7 @@ async def test_unknown_key_goes_to_the_dead_letters(bridge: LiveBridge, key: int
 async def test_message_above_its_queues_limit_goes_to_the_dead_letters(
     bridge: LiveBridge, key: int, overflow: str
 ) -> None:
-    """3.6: it would wait for ever, and all behind it."""
+    """Check that a message above its queue's limit becomes a dead letter: it would block all others for ever (3.6)."""
     queue = await bridge.queue("orders", maxBytes=40, overflow=overflow)
     await bridge.open(out(key))
     existing(key).send(b"x" * 41)
@@ -303,14 +303,14 @@ async def test_message_above_its_queues_limit_goes_to_the_dead_letters(
 
 
 async def test_message_that_fits_waits_for_a_full_queue(bridge: LiveBridge, key: int) -> None:
-    """3.4: as large as the whole queue may be."""
+    """Check that a message as large as its whole queue waits for room (3.4)."""
     size = len(records.encode(b"x" * 30, {"mtype": 1})) - 4
     queue = await bridge.queue("orders", maxBytes=size)
     await bridge.open(out(key))
     for body in (b"first", b"x" * 30):
         existing(key).send(body)
     await until(lambda: bridge.log.events("sysv_waits", reason="queue_full"))
-    taken = await bridge.take_all(queue)  # perhaps with what came meanwhile
+    taken = await bridge.take_all(queue)  # may include messages that arrived meanwhile
     await carried(bridge, 2)
     assert taken + await bridge.bodies(queue) == [b"first", b"x" * 30]
     assert await bridge.dead(queue) == []
@@ -320,7 +320,7 @@ async def test_message_that_fits_waits_for_a_full_queue(bridge: LiveBridge, key:
 async def test_message_too_large_for_peers_goes_to_the_dead_letters(
     bridge: LiveBridge, key: int, form: str
 ) -> None:
-    """3.6"""
+    """Check that a message above the peers' limit becomes a dead letter (3.6)."""
     queue = await bridge.queue("orders", **remote(7, maxMessageBytes=20))
     await bridge.open(out(key, format=form))
     bodies = [t_msg(7, b"x" * 21), t_msg(7, b"x" * 7)]

@@ -50,7 +50,7 @@ def page(program: BridgeProgram, path: str) -> str:
 async def test_mappings_of_the_command_line(
     bridge: LiveBridge, start: Start, keys: Keys, program: Program, tmp_path: Path
 ) -> None:
-    """Both ways, with pages, and an end in order that removes what it made."""
+    """Check mappings of the command line in both directions, health pages, and an orderly stop that removes queues."""
     requests, replies = await bridge.queue("requests"), await bridge.queue("replies")
     into, out = keys.new(), keys.new()
     options = ("--in", f"{hex(into)}:requests", "--out", f"{out}:replies", "--mode", "0640")
@@ -89,7 +89,7 @@ async def test_mappings_of_the_settings(bridge: LiveBridge, start: Start, key: i
 
 
 def as_nobody(arguments: list[str], log: Path) -> int:
-    """The command in a process forked from this one, which has read all of its code: nobody else may. Its status."""
+    """Run the command as nobody in a forked process, as only this user may read the code; return its exit status."""
     importlib.import_module("services.sysv.process")
     child = os.fork()
     if not child:
@@ -117,7 +117,7 @@ async def _declare(url: str) -> None:
 
 
 def test_denied_access_is_a_one_line_error(server: Server, key: int, tmp_path: Path) -> None:
-    """4.3"""
+    """Check that denied access is a one-line error (4.3)."""
     asyncio.run(_declare(server.url))
     make(key, 0o600)
     log = tmp_path / "log"
@@ -130,7 +130,7 @@ def test_denied_access_is_a_one_line_error(server: Server, key: int, tmp_path: P
     assert "Traceback" not in log.read_text()
 
 
-REFUSED = [  # options, of which KEY is a key, exit code, the beginning of the line, and what else it says
+REFUSED = [  # options with a key for KEY, exit status, beginning of the line, other words in it
     (("--in", "KEY:orders", "--out", "KEY:orders"), 2, "loop: the mappings form a loop: ", ""),
     (("--out", "KEY:nowhere"), 4, "queue_unknown: ", ""),
     ((), 2, "no_mappings: ", ""),
@@ -189,9 +189,9 @@ exec "$@" --out $key:orders
 async def test_message_above_a_lowered_msgmax(
     bridge: LiveBridge, server: Server, program: Program, tmp_path: Path
 ) -> None:
-    """3.2, 3.7: the kernel does not let us look at it, and the journal has too little room for it at first.
+    """Check a message that the kernel does not show in advance, and for which the journal is too small (3.2, 3.7).
 
-    In an IPC namespace of its own, as msgmax is the whole machine's.
+    The test uses an IPC namespace of its own, as msgmax applies to the whole machine.
     """
     orders = await bridge.queue("orders")
     running = BridgeProgram(

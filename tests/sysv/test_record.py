@@ -42,7 +42,7 @@ records = st.builds(
 
 
 def planned(record: Record, *, seen: bool = False) -> bytearray:
-    """Before `msgrcv`."""
+    """Return a record before `msgrcv`."""
     taken = KERNEL_LONG.pack(record.mtype) + record.body
     look = (len(record.body), crc32(taken)) if seen else (UNSEEN, 0)
     plan = Plan(record.journal, record.number, record.format, record.queue, *look)
@@ -50,7 +50,7 @@ def planned(record: Record, *, seen: bool = False) -> bytearray:
 
 
 def taken(record: Record, *, seen: bool = False) -> bytearray:
-    """After `msgrcv`, before the receipt."""
+    """Return a record after `msgrcv`, before the receipt."""
     data = planned(record, seen=seen)
     data[MTYPE_AT : BODY_AT + len(record.body)] = KERNEL_LONG.pack(record.mtype) + record.body
     return data
@@ -78,13 +78,13 @@ def test_simulation_reaches_all_states(record: Record) -> None:
 
 @given(records)
 def test_kill_after_msgrcv_loses_nothing(record: Record) -> None:
-    """3.2: what was looked at before tells the length."""
+    """Check that the length is known from peeking at the message (3.2)."""
     assert parse(bytes(taken(record, seen=True))) == record
 
 
 @given(records)
 def test_message_of_unknown_length_is_damaged(record: Record) -> None:
-    """3.7: nobody could look, or somebody else took the message that was looked at."""
+    """Check that a message is damaged if it was not peeked at, or another process took the one that was (3.7)."""
     with pytest.raises(Damaged):
         parse(bytes(taken(record)))
     data = taken(record, seen=True)
@@ -107,7 +107,7 @@ def test_truncated_file_holds_the_message_or_is_damaged(record: Record, data: st
 
 @given(records, st.data())
 def test_changed_octet_of_a_message_is_damage(record: Record, data: st.DataObject) -> None:
-    """It is read as it was, or not at all; never is it taken for one that is struck out."""
+    """Check that a changed octet makes a message damaged or has no effect; it is never read as struck out."""
     whole = live(record)
     at = data.draw(st.integers(0, len(whole) - 1))
     whole[at] ^= data.draw(st.integers(1, 255))
@@ -125,7 +125,7 @@ def test_changed_octet_of_a_message_is_damage(record: Record, data: st.DataObjec
 
 @given(records, st.data())
 def test_changed_octet_of_a_struck_message(record: Record, data: st.DataObject) -> None:
-    """At worst it is published again, under its own number, which the store knows."""
+    """Check that a changed octet at worst replays a struck message with its number, which the store knows."""
     whole = struck(record)
     at = data.draw(st.integers(0, len(whole) - 1))
     whole[at] ^= data.draw(st.integers(1, 255))
@@ -138,7 +138,7 @@ def test_changed_octet_of_a_struck_message(record: Record, data: st.DataObject) 
 
 @given(records, st.data())
 def test_changed_octet_of_a_plan_is_damage(record: Record, data: st.DataObject) -> None:
-    """Nothing had been received: nothing is made up."""
+    """Check that a changed octet of a plan never makes up a message."""
     whole = planned(record, seen=data.draw(st.booleans()))
     at = data.draw(st.integers(0, BODY_AT - 1))
     whole[at] ^= data.draw(st.integers(1, 255))
@@ -151,7 +151,7 @@ def test_changed_octet_of_a_plan_is_damage(record: Record, data: st.DataObject) 
 
 @given(records, records, st.integers(0, BODY_AT + ROOM))
 def test_half_written_plan_over_a_struck_message(old: Record, new: Record, end: int) -> None:
-    """The process was killed while it wrote."""
+    """Check a plan that was half written over a struck message when the process was killed."""
     torn = bytes(planned(new)[:end] + struck(old)[end:])
     try:
         found = parse(torn)

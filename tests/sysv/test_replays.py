@@ -1,4 +1,4 @@
-"""Test replays: each message is stored once, whatever happened to its journal (docs/sysv.md 3.3)."""
+"""Test replays: each message is stored once, for any state of its journal (docs/sysv.md 3.3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.sysv.test_outbound import carried, out, sent
 
 
 async def test_replay_duplicates_nothing(bridge: LiveBridge, key: int, program: Program) -> None:
-    """Stored, and then the bridge dies before it has heard of that: the replay is skipped."""
+    """Check that a message is skipped that was stored before the bridge died without the reply."""
     queue = await bridge.queue("orders")
     journal = bridge.journal / f"{format_key(key)}.journal"
     await bridge.open(out(key))
@@ -33,7 +33,7 @@ async def test_replay_duplicates_nothing(bridge: LiveBridge, key: int, program: 
     await until(lambda: bridge.bodies(queue))
     await bridge.stop()
     unstruck = bytearray(journal.read_bytes())
-    unstruck[STRUCK_AT:MTYPE_AT] = bytes(MTYPE_AT - STRUCK_AT)  # as it was before
+    unstruck[STRUCK_AT:MTYPE_AT] = bytes(MTYPE_AT - STRUCK_AT)  # as before
     journal.write_bytes(unstruck)
     await bridge.open(out(key))
     await sent(program, key, 1, b"2")
@@ -43,7 +43,7 @@ async def test_replay_duplicates_nothing(bridge: LiveBridge, key: int, program: 
 
 
 async def test_unknown_outcome_is_retried(own_server: Server, own_bridge: LiveBridge, key: int) -> None:
-    """The store stands still with the message in its hands; asked again, it has it, and that is no old journal."""
+    """Check that a message in a stalled store is repeated and stored once, and its journal is not called stale."""
     bridge = own_bridge
     queue = await bridge.queue("orders")
     await bridge.open(out(key), request_timeout_s=0.5)
@@ -63,7 +63,7 @@ async def test_unknown_outcome_is_retried(own_server: Server, own_bridge: LiveBr
 
 
 async def run(bridge: LiveBridge, key: int, *bodies: bytes) -> None:
-    """A run of the bridge that carries these, and ends in order."""
+    """Run a bridge that carries these messages and stops in order."""
     await bridge.open(out(key))
     for body in bodies:
         existing(key).send(body)
@@ -78,7 +78,7 @@ def journal_of(bridge: LiveBridge, key: int) -> Path:
 async def test_every_possible_copy_of_a_journal(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of three runs, after each step with each message. None loses a message, none doubles one."""
+    """Check each copy of a journal from three runs, after each step of each message: none is lost or doubled."""
     queue = await bridge.queue("orders")
     path = journal_of(bridge, key)
     copies: list[bytes] = []
@@ -119,7 +119,7 @@ async def has(bridge: LiveBridge, expected: list[bytes]) -> bool:
 
 
 def take_and_die(path: Path, key: int, body: bytes) -> None:
-    """What a bridge leaves that is killed when the message is in its journal, and nowhere else."""
+    """Receive a message as a bridge that is killed when the message is only in its journal."""
     existing(key).send(body)
     local, journal = LocalQueue(key, READ), Journal(path)
     local.open()
@@ -133,7 +133,7 @@ def take_and_die(path: Path, key: int, body: bytes) -> None:
 
 
 async def test_old_copy_of_a_journal_after_a_kill(bridge: LiveBridge, key: int) -> None:
-    """The message that was taken out meanwhile is a new one, whatever numbers the store has seen."""
+    """Check that a message in an old copy of the journal is new, for all numbers that the store has seen."""
     queue = await bridge.queue("orders")
     path = journal_of(bridge, key)
     await run(bridge, key, b"1")
@@ -148,7 +148,7 @@ async def test_old_copy_of_a_journal_after_a_kill(bridge: LiveBridge, key: int) 
 
 
 async def test_two_journals_in_turn(bridge: LiveBridge, key: int) -> None:
-    """One with a message that was not published is replaced by a copy, and put back later."""
+    """Check a journal with an unpublished message that is replaced by a copy and restored later."""
     await bridge.queue("orders")
     path = journal_of(bridge, key)
     await run(bridge, key, b"1")
@@ -166,7 +166,7 @@ async def test_two_journals_in_turn(bridge: LiveBridge, key: int) -> None:
 async def test_old_copy_of_a_journal_after_an_unknown_outcome(
     own_server: Server, own_bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store stands still with the first message of that journal in its hands."""
+    """Check an old copy of a journal after its first message reached a stalled store."""
     bridge = own_bridge
     await bridge.queue("orders")
     path = journal_of(bridge, key)
@@ -191,7 +191,7 @@ async def test_old_copy_of_a_journal_after_an_unknown_outcome(
 
 
 async def test_copied_process_gets_a_new_journal_name(bridge: LiveBridge, key: int) -> None:
-    """Cloned with its machine: the other one has used the numbers that we are about to use."""
+    """Check that a process in a cloned machine gets a new journal name: the other one has used its next numbers."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
     existing(key).send(b"1")
@@ -210,7 +210,7 @@ async def test_copied_process_gets_a_new_journal_name(bridge: LiveBridge, key: i
 
 
 async def test_missing_or_damaged_journal_is_replaced(bridge: LiveBridge, key: int, program: Program) -> None:
-    """3.3, 3.7: under a name of which the store has seen nothing."""
+    """Check that a missing or damaged journal is replaced by one with a name that is new to the store (3.3, 3.7)."""
     queue = await bridge.queue("orders")
     journal = bridge.journal / f"{format_key(key)}.journal"
     expected = []

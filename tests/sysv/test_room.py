@@ -24,7 +24,7 @@ def journal_of(bridge: LiveBridge, key: int) -> Path:
 
 
 async def test_largest_message_of_the_kernel(bridge: LiveBridge, key: int) -> None:
-    """There is room for it before anything is taken."""
+    """Check that the journal has room for the largest message before it receives any."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
     assert journal_of(bridge, key).stat().st_size == BODY_AT + msgmax()
@@ -37,7 +37,7 @@ async def test_largest_message_of_the_kernel(bridge: LiveBridge, key: int) -> No
 async def test_large_msgmax_does_not_slow_small_messages(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel copies as much as it is offered, and the journal is no larger than any message of the store."""
+    """Check that the kernel is offered, and the journal has, no more space than the store's largest message needs."""
     set_limit("msgmax", (1 << 31) - 1)
     written: list[int] = []
     offered: list[int] = []
@@ -68,7 +68,7 @@ async def test_large_msgmax_does_not_slow_small_messages(
 async def test_messages_of_all_sizes(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch, can_look: bool
 ) -> None:
-    """Also on a kernel that shows nothing before it is taken."""
+    """Check messages of all sizes, also on a kernel that cannot show them in advance."""
     if not can_look:
         monkeypatch.setattr(LocalQueue, "peek", lambda *_: None)
     set_limit("msgmax", 65_536)
@@ -85,7 +85,7 @@ async def test_messages_of_all_sizes(
 async def test_message_received_by_another_after_the_peek(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.7: and what comes instead is larger. It stays where it is, and is looked at, too."""
+    """Check that a larger message than the one peeked at stays in its queue and is peeked at, too (3.7)."""
     real = LocalQueue.peek
     stolen: list[object] = []
 
@@ -103,7 +103,7 @@ async def test_message_received_by_another_after_the_peek(
     await bridge.open(out(key))
     await carried(bridge, 1)
     assert stolen == [(b"small", 1)]
-    assert journal_of(bridge, key).stat().st_size == BODY_AT + msgmax()  # no more room was wanted
+    assert journal_of(bridge, key).stat().st_size == BODY_AT + msgmax()  # no more space was needed
     assert await bridge.bodies(queue) == [b"larger"]
 
 
@@ -111,7 +111,7 @@ async def test_message_received_by_another_after_the_peek(
 async def test_failed_growth_changes_nothing(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.7: it is told, and tried again; the journal goes on as it was."""
+    """Check that a failed growth is logged and tried again, with the journal unchanged (3.7)."""
     faults = 3
     real = os.fsync
 

@@ -38,7 +38,7 @@ def test_invalid_settings_are_rejected() -> None:
 
 
 def test_mappings_can_be_set_by_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As every setting; what is wrong is told with who said it."""
+    """Check that mappings can be set by environment variables, and that errors name the variable."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("REDIS_URL", raising=False)
     for name, value in (("KEY", "0x2a"), ("QUEUE", "orders"), ("DIRECTION", "out"), ("MODE", "0660")):

@@ -41,7 +41,7 @@ async def test_in_and_out_of_the_same_queue(bridge: LiveBridge, key: int) -> Non
     told = await refused(bridge, {"a": mapping("in", key, "orders"), "b": mapping("out", key, "orders")})
     local = f"local queue {format_key(key)}"
     assert told == f"the mappings form a loop: queue orders -> {local} -> queue orders"
-    assert find(key) is None  # nothing was made
+    assert find(key) is None  # no queue was created
 
 
 async def test_loop_through_other_queues_is_found(bridge: LiveBridge, keys: Keys) -> None:
@@ -92,7 +92,7 @@ async def test_t_msg_may_have_any_key(bridge: LiveBridge, key: int) -> None:
 
 
 async def test_t_msg_key_is_not_an_mca_number(bridge: LiveBridge, key: int) -> None:
-    """3.5: a queue of RQP/MCA gets none of them, wherever it leads."""
+    """Check that T_MSGs are never for a queue of RQP/MCA (3.5)."""
     await bridge.queue("transmission")
     await bridge.queue("away", remote={"protocol": "rqp-mca", "queueId": 7})
     await bridge.queue("home", bindings={"rqpMca": {"queueId": 7}})
@@ -101,7 +101,7 @@ async def test_t_msg_key_is_not_an_mca_number(bridge: LiveBridge, key: int) -> N
 
 
 async def test_out_into_a_ring_that_leads_back(bridge: LiveBridge, keys: Keys) -> None:
-    """Other nodes of this store may be in that ring; another group is another ring."""
+    """Check that a loop through a ring is refused: other nodes of this store may be in it. Another group is no loop."""
     await bridge.queue("outbox", bindings={"ring": {"outbox": 7}})
     await bridge.queue("inbox", bindings={"ring": {"inbox": 7}})
     await bridge.queue("other", bindings={"ring": {"inbox": 8}})
@@ -111,7 +111,7 @@ async def test_out_into_a_ring_that_leads_back(bridge: LiveBridge, keys: Keys) -
     await bridge.open({"in": mapping("in", key, "other"), "out": mapping("out", key, "outbox")})
 
 
-# What cannot be used (4.2, 4.3)
+# Unusable queues (4.2, 4.3)
 
 
 async def test_missing_queue_is_an_error(bridge: LiveBridge, key: int) -> None:
@@ -137,7 +137,7 @@ async def test_missing_local_queue_is_an_error(bridge: LiveBridge, key: int) -> 
 async def test_second_bridge_of_the_same_mapping_is_refused(
     bridge: LiveBridge, key: int, keys: Keys, tmp_path: Path
 ) -> None:
-    """3.2: whatever folder it has."""
+    """Check that a second bridge of the same mapping is refused, also with another folder (3.2)."""
     await bridge.queue("orders")
     await bridge.open({"a": mapping("out", key, "orders")})
     for journal in (bridge.journal, tmp_path / "elsewhere"):
@@ -159,7 +159,7 @@ def is_lock(fd: Path) -> bool:
 
 @pytest.mark.usefixtures("own_kernel")
 def test_lock_works_between_users(key: int) -> None:
-    """3.2: whatever umask the first one has had; and it has it again."""
+    """Check that a lock excludes other users' processes for any umask, which is restored (3.2)."""
     before = os.umask(0o077)
     try:
         claimed = claim.Claim(key)
@@ -173,7 +173,7 @@ def test_lock_works_between_users(key: int) -> None:
 
 
 async def test_second_bridge_of_the_same_journal_is_refused(bridge: LiveBridge, key: int) -> None:
-    """3.2: in another namespace, where the key is another queue's."""
+    """Check that a second bridge of the same journal is refused, also in another namespace, with its own key (3.2)."""
     await bridge.queue("orders")
     await bridge.open({"a": mapping("out", key, "orders")})
     other = LiveBridge(bridge.url, bridge.journal)
@@ -186,7 +186,7 @@ async def test_second_bridge_of_the_same_journal_is_refused(bridge: LiveBridge, 
 async def test_kernel_without_key_locks_is_logged(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: it is used all the same."""
+    """Check that a kernel without locks of keys is logged and used (3.2)."""
     monkeypatch.setattr(claim, "NAME", b"no name of a queue")
     await bridge.queue("orders")
     await bridge.open({"a": mapping("out", key, "orders")})
@@ -204,7 +204,7 @@ async def test_unusable_folder_is_an_error(bridge: LiveBridge, key: int, tmp_pat
 async def test_bridge_waits_for_the_store_at_startup(
     own_server: Server, own_bridge: LiveBridge, key: int
 ) -> None:
-    """1.1"""
+    """Check that the bridge waits for the store at startup (1.1)."""
     await own_bridge.queue("orders")
     own_server.kill9()
     opening = asyncio.create_task(own_bridge.open({"a": mapping("in", key, "orders")}))
@@ -215,7 +215,7 @@ async def test_bridge_waits_for_the_store_at_startup(
 
 
 async def test_edge_user_has_sufficient_rights(bridge: LiveBridge, server: Server, keys: Keys) -> None:
-    """`penstock store rights`: both ways, T_MSGs, and dead letters."""
+    """Check that rights from `penstock store rights` suffice in both directions, for T_MSGs and for dead letters."""
     requests, replies = await bridge.queue("requests"), await bridge.queue("replies")
     into, out, damaged = keys.new(), keys.new(), keys.new()
     server.call("ACL", "SETUSER", "sysv", *acl_rules(), ">secret")
@@ -272,7 +272,7 @@ async def test_remove_on_exit_removes_created_queues(bridge: LiveBridge, keys: K
 
 
 async def test_remove_on_exit_keeps_queues_of_programs(bridge: LiveBridge, keys: Keys) -> None:
-    """The key is the same. What the bridge has noticed, and what it has not; and one that it made again."""
+    """Check that only queues of the bridge are removed, not a program's with the same key, noticed or not."""
     noticed, unnoticed, again = keys.new(), keys.new(), keys.new()
     queue = await bridge.queue("orders")
     await bridge.queue("others")

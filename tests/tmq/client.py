@@ -1,4 +1,4 @@
-"""A TMQ client that sends single operations as octets."""
+"""Provide a TMQ client that sends single operations as octets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PATIENCE_S", "Client", "told"]
 
 
 class Client(PlainClient):
-    """One connection. Methods named after an operation ask and wait for the answer."""
+    """One connection. Methods named after an operation send a request and return its reply."""
 
     def __init__(self, sock: socket.socket, dialect: Dialect) -> None:
         super().__init__(sock)
@@ -24,11 +24,11 @@ class Client(PlainClient):
     async def connect(
         cls, place: tuple[str, int], dialect: Dialect = Dialect.DOCUMENT, receive_buffer: int = 0
     ) -> Client:
-        """`receive_buffer`: bytes, for a client that will not read; 0 for the system's own choice."""
+        """Connect; `receive_buffer` is in bytes, for a client that does not read, or 0 for the system's default."""
         return cls(await connected(place, receive_buffer), dialect)
 
     async def ask(self, operation: Operation, request: bytes) -> bytes:
-        """The reply, without a DNQ's body."""
+        """Return the reply to a request, without a DNQ's body."""
         await self.send(request)
         return await self.read(tmq.reply_bytes(self.dialect, operation))
 
@@ -42,11 +42,11 @@ class Client(PlainClient):
         return await self._status(Operation.DELETE, tmq.encode_delete(name))
 
     async def open(self, name: bytes) -> bytes | None:
-        """The MQID, or None for nil."""
+        """Return the MQID, or None for nil."""
         return tmq.parse_mqid(await self.ask(Operation.OPEN, tmq.encode_open(name)))
 
     async def queue(self, name: bytes) -> bytes:
-        """Makes it if need be, and opens it."""
+        """Create a queue if it does not exist, and open it."""
         await self.create(name)
         mqid = await self.open(name)
         assert mqid == tmq.mqid_of(name)
@@ -59,28 +59,28 @@ class Client(PlainClient):
         return await self._status(Operation.ENQ, tmq.encode_enq(mqid, body))
 
     async def put(self, mqid: bytes, *bodies: bytes) -> None:
-        """ENQs sent ahead, all of which must be done."""
+        """Send ENQs ahead, and check that all succeed."""
         await self.send(*(tmq.encode_enq(mqid, body) for body in bodies))
         done = tmq.encode_status(self.dialect, Operation.ENQ, True)
         assert await self.read(len(bodies)) == done * len(bodies)
 
     async def dnq(self, mqid: bytes) -> bytes | None:
-        """A body, or None if there is no message."""
+        """Return a body, or None if there is no message."""
         await self.send(tmq.encode_dnq(mqid))
         return await self.message()
 
     async def message(self) -> bytes | None:
-        """The reply to one DNQ."""
+        """Return the reply to one DNQ."""
         size = tmq.parse_length(await self.read(4))
         return None if size is None else await self.read(size)
 
     async def messages(self, mqid: bytes, count: int) -> list[bytes | None]:
-        """DNQs sent ahead."""
+        """Send DNQs ahead, and return their replies."""
         await self.send(tmq.encode_dnq(mqid) * count)
         return [await self.message() for _ in range(count)]
 
     async def drain(self, mqid: bytes) -> list[bytes]:
-        """Takes all that is there, one at a time."""
+        """Take all messages of a queue, one at a time."""
         found = []
         while (body := await self.dnq(mqid)) is not None:
             found.append(body)
@@ -100,7 +100,7 @@ class Client(PlainClient):
 
 
 class SecureClient(Client):
-    """The same over TLS."""
+    """A TMQ client over TLS."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dialect: Dialect) -> None:
         super().__init__(writer.get_extra_info("socket"), dialect)

@@ -1,4 +1,4 @@
-"""Live tests of the TMQ edge: real sockets, a real store, nothing replaced."""
+"""Provide fixtures for live tests of the TMQ edge: real sockets and a real store, without mocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MakeEdge = Callable[..., Awaitable[LiveEdge]]
 
 @pytest.fixture
 async def make_edge(server: Server) -> AsyncIterator[MakeEdge]:
-    """Makes edges, on the shared store unless told otherwise; each is checked when the test is over."""
+    """Yield a function that makes edges, by default on the shared store; each is checked at the end of the test."""
     made: list[LiveEdge] = []
     async with AsyncExitStack() as stack:
 
@@ -35,7 +35,7 @@ async def make_edge(server: Server) -> AsyncIterator[MakeEdge]:
 
 @pytest.fixture
 async def edge(make_edge: MakeEdge) -> LiveEdge:
-    """An edge with its default settings, but for a short wait after FIN."""
+    """Return an edge with default settings, except for a short wait after FIN."""
     return await make_edge(eof_grace_s=0.1)
 
 
@@ -46,5 +46,5 @@ async def client(edge: LiveEdge) -> Client:
 
 @pytest.fixture
 async def other(edge: LiveEdge) -> Client:
-    """A second connection."""
+    """Return a second connection."""
     return await edge.client()

@@ -1,4 +1,4 @@
-"""A proxy between an edge and its store that can cut the connection before a request or after its reply."""
+"""Provide a proxy between edge and store that can cut the connection before a request or after its reply."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Plan:
 
 
 class Cutter:
-    """Carries bytes both ways until a request holds the marker; then that connection ends, or falls silent."""
+    """Forward bytes both ways until a request contains the marker; then close or silence that connection."""
 
     def __init__(self, store_port: int) -> None:
         self._store_port = store_port
@@ -43,7 +43,7 @@ class Cutter:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def cut_at(self, cut: Cut, marker: bytes, times: int = 1) -> None:
-        """The next so many requests with the marker in them are cut."""
+        """Cut the next `times` requests that contain the marker."""
         self._plan = Plan(cut, marker, times)
 
     def _cuts(self, request: bytes) -> Cut | None:
@@ -72,7 +72,7 @@ class Cutter:
                     back.cancel()
                     await asyncio.gather(back, return_exceptions=True)
                     to_store.write(request)
-                    await store.read(1)  # it has been done
+                    await store.read(1)  # the store has executed the request
                     break
                 if cut is Cut.SILENCE:
                     self._silenced.add(to_edge)

@@ -1,4 +1,4 @@
-"""A TMQ edge in the running loop, on real sockets and a real store, with checks for leaks."""
+"""Run a TMQ edge in the test's event loop, on real sockets and a real store, with checks for leaks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.tmq.client import Client
 LISTENERS: dict[str, dict[str, Any]] = {
     "document": {"port": 0},
     "reference": {"port": 0, "dialect": "reference"},
-    # for requests cut behind a 5: no stall makes it a TS
+    # for requests cut after a 5: a stall never turns it into a TS
     "patient": {"port": 0, "lone_five_grace_ms": 10_000},
 }
 
 
 class LiveEdge(LiveQueues[TmqSettings]):
-    """`settings` are those under `edges.tmq`; `listeners` replace the usual three."""
+    """A TMQ edge with `settings` as under `edges.tmq`; `listeners` replace the usual three."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class LiveEdge(LiveQueues[TmqSettings]):
         super().__init__(EDGE, url, {"listeners": listeners or LISTENERS, **settings}, budget, output)
 
     async def start(self) -> LiveEdge:
-        """Returns once the store is reached."""
+        """Start the edge, and return it once it has reached the store."""
         await self.open()
         return self
 
@@ -58,7 +58,7 @@ class LiveEdge(LiveQueues[TmqSettings]):
 
 @asynccontextmanager
 async def live_edge(url: str, **settings: Any) -> AsyncIterator[LiveEdge]:
-    """An edge that is checked when it is over, and closed however that goes."""
+    """Yield an edge that is checked at the end, and closed in any case."""
     edge = LiveEdge(url, **settings)
     async with checked(edge):
         yield edge

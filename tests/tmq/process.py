@@ -1,4 +1,4 @@
-"""The TMQ edge as a process, `python -m services.tmq`, with its log and health pages."""
+"""Run the TMQ edge as a process, `python -m services.tmq`, with its log and health pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A TMQ session in a random simulation."""
+"""Simulate a TMQ session with random events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Simulation(ChanceWorld):
         self.session = TmqSession(self, self, self.dialect, kind, limits)  # type: ignore[arg-type]
         self.session.received(b"".join(map(tmq.encode_open, NAMES)), self.now)
 
-    # the service
+    # The service
 
     def open(self, name: str, client: Client) -> Any:
         return Queue(name, "q" + name, "main", "x", QueueSpec(ack_level="fsync"))

@@ -1,4 +1,4 @@
-"""The states in which a connection may end."""
+"""Bring a connection into each state in which it may end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ THREE = [b"1", b"2", b"3"]
 
 
 async def idle(client: Client) -> None:
-    """Nothing asked."""
+    """Send no request."""
 
 
 async def inside_a_name(client: Client) -> None:
@@ -106,7 +106,7 @@ STATES: list[State] = [
     create_unanswered,
     select_unanswered,
 ]
-# Here it depends on who is faster whether a request was answered, and so settled the one before.
+# Here timing decides whether a request was answered, and so settled the message before it.
 RACES = [dnq_unanswered, everything_at_once]
 
 
@@ -119,7 +119,7 @@ async def sees(client: Client, mqid: bytes, count: int) -> bool:
 
 
 async def prepared(edge: LiveEdge) -> tuple[Client, Client]:
-    """A client that will end and one that looks on; three messages in q."""
+    """Return a client that will end and one that observes, with three messages in q."""
     client, witness = await edge.client(), await edge.client()
     await witness.queue(b"q")
     await witness.queue(b"other")

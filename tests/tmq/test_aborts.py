@@ -10,7 +10,7 @@ from tests.tmq.live import LiveEdge
 
 
 async def test_returned_messages_keep_their_places(client: Client, other: Client) -> None:
-    """5.4"""
+    """Check that aborted messages return to their places in the queue (5.4)."""
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
     await client.put(mine, *(b"%d" % n for n in range(6)))
     assert await client.ts()
@@ -29,7 +29,7 @@ async def has(client: Client, mqid: bytes, count: int) -> bool:
 
 
 async def test_time_limit_aborts_and_fails_all_operations(make_edge: MakeEdge) -> None:
-    """5.4"""
+    """Check that a transaction that exceeds its time limit is aborted, and all its operations fail (5.4)."""
     edge = await make_edge(transaction={"time_limit_s": 1.0})
     client, other = await edge.client(), await edge.client()
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
@@ -47,7 +47,7 @@ async def test_time_limit_aborts_and_fails_all_operations(make_edge: MakeEdge) -
 
 
 async def test_aborts_count_as_failed_deliveries(edge: LiveEdge, client: Client) -> None:
-    """5.4 and decision 4: a message that makes its consumer abort for ever ends in the dead letters"""
+    """Check that a message whose consumer always aborts ends in the dead letters (5.4, decision 4)."""
     await edge.declare("poison", max_deliveries=3)
     mqid = await client.queue(b"poison")
     await client.put(mqid, b"bad", b"good")

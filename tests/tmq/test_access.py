@@ -1,4 +1,4 @@
-"""Test queues that only some clients may use (docs/operations.md, Who may use a queue; tmq.md 3)."""
+"""Test queues with restricted access (docs/operations.md, Who may use a queue; tmq.md 3)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def put_by_administrator(edge: LiveEdge, queue: Queue, *bodies: bytes) -> 
 
 
 async def change(edge: LiveEdge, name: str, **access: Any) -> None:
-    """Returns once the edge goes by it."""
+    """Change a queue's access, and return once the edge applies it."""
     spec = QueueSpec.model_validate({"access": access, "ackLevel": "fsync"})
     await edge.tools.catalogue.declare(name, spec, "test", replace=True)
     await until(lambda: (found := edge.service.store.catalogue.held(name)) is None or found.spec == spec)
@@ -39,7 +39,7 @@ async def change(edge: LiveEdge, name: str, **access: Any) -> None:
 async def test_open_of_a_forbidden_queue_is_refused(
     edge: LiveEdge, client: Client, access: dict[str, Any]
 ) -> None:
-    """OPEN: the nil MQID, as of a queue that is not there; counted, and told in the log."""
+    """Check that OPEN returns the nil MQID as for a missing queue, and that the refusal is counted and logged."""
     await edge.declare("orders", access=access)
     assert await client.open(b"orders") is None
     assert edge.refusals()["access_denied"] == 1
@@ -56,13 +56,13 @@ async def test_allowed_client_is_admitted(edge: LiveEdge, client: Client) -> Non
 
 
 async def test_changed_document_applies_to_open_queues(edge: LiveEdge, client: Client) -> None:
-    """ENQ, DNQ and SELECT fail as of a queue that cannot be used; what is there stays; both ways back are the same."""
+    """Check that ENQ, DNQ and SELECT fail after access was removed, messages stay, and access can be restored."""
     queue = await edge.declare("orders")
     mqid = await client.queue(b"orders")
     await client.put(mqid, b"1", b"2")
     assert await client.dnq(mqid) == b"1"
     await change(edge, "orders", **ELSEWHERE)
-    assert not await client.enq(mqid, b"3")  # the request that settles 1: it had been given out before
+    assert not await client.enq(mqid, b"3")  # this request settles 1, which was delivered before the change
     assert await client.dnq(mqid) is None
     assert await client.select(mqid) == tmq.UNUSABLE
     assert edge.refusals()["access_denied"] == 3
@@ -72,7 +72,7 @@ async def test_changed_document_applies_to_open_queues(edge: LiveEdge, client: C
 
 
 async def test_transaction_with_a_forbidden_queue_fails(edge: LiveEdge, client: Client) -> None:
-    """TE: failed, and nothing of it is done (tmq.md 5.3)."""
+    """Check that TE fails as a whole if one queue is forbidden (tmq.md 5.3)."""
     await edge.declare("orders")
     await edge.declare("quotes")
     orders, quotes = await client.queue(b"orders"), await client.queue(b"quotes")
@@ -95,11 +95,11 @@ async def test_run_of_requests_is_refused_completely(edge: LiveEdge, client: Cli
     assert await client.read(100) == failed * 100
     assert await client.messages(mqid, 100) == [None] * 100
     assert (await edge.tools.listing.stats(queue))["ready"] == 1
-    assert len(edge.log.events("refused", reason="access_denied")) == 1  # told once for each connection
+    assert len(edge.log.events("refused", reason="access_denied")) == 1  # logged once for each connection
 
 
 async def test_access_depends_on_the_certificate(make_edge: MakeEdge, tmp_path: Path) -> None:
-    """Mutual TLS: the subject's common name, and DNS names beside it."""
+    """Check access by mutual TLS: the subject's common name and DNS names count."""
     authority = Authority.create(tmp_path)
     edge = await make_edge(listeners={"document": {"port": 0, "tls": authority.mutual()}}, eof_grace_s=0.1)
     queue = await edge.declare("orders", access={"certificates": ["shop 7", "depot.example.org"]})
@@ -125,7 +125,7 @@ async def test_access_depends_on_the_certificate(make_edge: MakeEdge, tmp_path: 
 
 @pytest.mark.parametrize("listener", ["document", "reference"])
 async def test_internal_queue_cannot_be_opened(edge: LiveEdge, listener: str) -> None:
-    """docs/store.md: what a ring node has to send is neither opened nor made nor deleted by clients."""
+    """Check that clients can neither open, create nor delete a ring node's internal queue (docs/store.md)."""
     name = b"ring/1/127.0.0.1:8085"
     await edge.declare(name.decode(), "edge:ring")
     client = await edge.client(listener)

@@ -13,7 +13,7 @@ from tests.servers import Server
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.process import EdgeProgram
 
-Found = dict[str, tuple[str, dict[str, object]]]  # address of a client -> its process, and what that says
+Found = dict[str, tuple[str, dict[str, object]]]  # address of a client -> its process and its description
 
 
 def shown(place: tuple[str, int]) -> str:
@@ -21,7 +21,7 @@ def shown(place: tuple[str, int]) -> str:
 
 
 async def listed(store: Store, **args: object) -> Found:
-    """Of all processes; each must answer."""
+    """Return the connections of all processes; each must answer."""
     answers = await answered(store, args)
     return {str(item["peer"]): (answer.process, item) for answer in answers.answers for item in answer.items}
 
@@ -56,7 +56,7 @@ async def test_connections_of_an_edge_are_listed(make_edge: MakeEdge) -> None:
 
 
 async def test_operator_closes_a_connection(make_edge: MakeEdge) -> None:
-    """What its transaction holds goes back, as after any end."""
+    """Check that closing a connection returns the messages of its transaction, as any end does."""
     edge = await make_edge()
     client, other = await edge.client(), await edge.client()
     process, item = (await listed(edge.tools))[shown(client.address)]
@@ -69,19 +69,19 @@ async def test_operator_closes_a_connection(make_edge: MakeEdge) -> None:
     (line,) = edge.log.events("refused", reason="closed_by_operator")
     assert (line.conn, line.detail) == (item["id"], "eve")  # type: ignore[attr-defined]
     (answer,) = (await edge.tools.processes.inquire("close", closing, 10.0)).answers
-    assert answer.items == [], "it is closed already, or has gone"
+    assert answer.items == [], "the connection is already closed"
     assert list(await listed(edge.tools)) == [shown(other.address)]
 
 
 async def test_each_worker_lists_its_own_connections(server: Server, tmp_path: Path) -> None:
-    """Several workers on one port are several processes; a connection is closed whoever has it, also after a kill."""
+    """Check that each worker lists its connections, and that any can be closed, also after a worker was killed."""
     tools = Store(server.url, "test")
     try:
         async with EdgeProgram(server.url, tmp_path, workers=2) as program:
             place = shown(program.place("document"))
 
             async def both_listen() -> bool:
-                """To clients, and to questions."""
+                """Return whether both workers accept clients and answer inquiries."""
                 found = await tools.processes.running()
                 listen = [dict(one.listeners).get("document") == place for one in found]
                 return len(found) == 2 and all(listen) and all("connections" in one.topics for one in found)
@@ -107,7 +107,7 @@ async def test_each_worker_lists_its_own_connections(server: Server, tmp_path: P
 
 
 async def another(store: Store, known: set[str]) -> bool:
-    """The worker that was started in the place of one that died can be asked, too."""
+    """Return whether a worker that replaces a dead one answers inquiries, too."""
     answers = (await store.processes.inquire("connections", {}, 0.5)).answers
     return any(answer.process not in known for answer in answers)
 

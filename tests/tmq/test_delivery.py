@@ -15,7 +15,7 @@ from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge
 
-SHORT_TTL_MS = 2_000  # however busy the machine is, a message is taken sooner than so after it was put
+SHORT_TTL_MS = 2_000  # longer than any delay between putting and taking a message on a busy machine
 
 
 async def settled(edge: LiveEdge, name: str, count: int) -> bool:
@@ -27,7 +27,7 @@ async def ready(edge: LiveEdge, name: str, count: int) -> bool:
 
 
 async def test_reply_is_leased_until_the_next_request(edge: LiveEdge, client: Client) -> None:
-    """6.1"""
+    """Check that a delivered message stays leased until the client's next request (6.1)."""
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1")
     assert await client.dnq(mqid) == b"1"
@@ -37,7 +37,7 @@ async def test_reply_is_leased_until_the_next_request(edge: LiveEdge, client: Cl
 
 
 async def test_unfinished_request_settles_nothing(edge: LiveEdge, client: Client, other: Client) -> None:
-    """6.1: only a complete valid request does"""
+    """Check that only a complete valid request settles a message (6.1)."""
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1")
     assert await client.dnq(mqid) == b"1"
@@ -48,7 +48,7 @@ async def test_unfinished_request_settles_nothing(edge: LiveEdge, client: Client
 
 
 async def test_unknown_code_settles_nothing(edge: LiveEdge, client: Client) -> None:
-    """6.1, 3.2"""
+    """Check that an unknown code does not settle a message (6.1, 3.2)."""
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1")
     assert await client.dnq(mqid) == b"1"
@@ -60,7 +60,7 @@ async def test_unknown_code_settles_nothing(edge: LiveEdge, client: Client) -> N
 
 @pytest.mark.parametrize("listener", ["document", "reference"])
 async def test_reset_returns_the_message_to_the_front(edge: LiveEdge, listener: str) -> None:
-    """6.1"""
+    """Check that a reset returns an unsettled message to the front of the queue (6.1)."""
     client, other = await edge.client(listener), await edge.client(listener)
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
     await client.put(mine, b"1", b"2")
@@ -71,7 +71,7 @@ async def test_reset_returns_the_message_to_the_front(edge: LiveEdge, listener: 
 
 
 async def test_fin_does_not_settle_undelivered_replies(make_edge: MakeEdge) -> None:
-    """6.1: a peer that reads nothing has not acknowledged a message larger than its buffers"""
+    """Check that a FIN does not settle a message larger than the buffers of a client that reads nothing (6.1)."""
     edge = await make_edge(eof_grace_s=0.1, listeners={"document": {"port": 0, "write_timeout_s": 0.5}})
     client, other = await edge.client(receive_buffer=4096), await edge.client()
     mqid, theirs = await client.queue(b"q"), await other.queue(b"q")
@@ -86,7 +86,7 @@ async def test_fin_does_not_settle_undelivered_replies(make_edge: MakeEdge) -> N
 
 
 async def test_replies_beyond_the_limit_are_minus_one(make_edge: MakeEdge) -> None:
-    """6.1: max_unsettled"""
+    """Check that a DNQ beyond max_unsettled is answered with -1 (6.1)."""
     edge = await make_edge(max_unsettled=3)
     client = await edge.client()
     mqid = await client.queue(b"q")
@@ -97,14 +97,14 @@ async def test_replies_beyond_the_limit_are_minus_one(make_edge: MakeEdge) -> No
 
 
 async def test_pipelined_dnqs_come_in_order_then_minus_one(client: Client) -> None:
-    """6.1, 1.2"""
+    """Check that pipelined DNQs return messages in order, and then -1 (6.1, 1.2)."""
     mqid = await client.queue(b"q")
     await client.put(mqid, *(b"%d" % n for n in range(300)))
     assert await client.messages(mqid, 302) == [*(b"%d" % n for n in range(300)), None, None]
 
 
 async def test_pipelined_requests_are_done_in_order(client: Client) -> None:
-    """1.2: a DNQ does not see an ENQ that was sent after it"""
+    """Check that a DNQ does not see an ENQ that was sent after it (1.2)."""
     mqid = await client.queue(b"q")
     await client.send(
         tmq.encode_dnq(mqid), tmq.encode_enq(mqid, b"later"), tmq.encode_dnq(mqid), tmq.encode_select(mqid)
@@ -116,7 +116,7 @@ async def test_pipelined_requests_are_done_in_order(client: Client) -> None:
 
 
 async def test_many_large_messages_asked_for_at_once(client: Client) -> None:
-    """6.1: more than one call to the store may carry"""
+    """Check that pipelined DNQs return more octets than one call to the store may carry (6.1)."""
     mqid = await client.queue(b"q")
     bodies = [bytes([n]) * (900 << 10) for n in range(12)]
     for body in bodies:
@@ -125,7 +125,7 @@ async def test_many_large_messages_asked_for_at_once(client: Client) -> None:
 
 
 async def test_large_messages_for_many_clients(edge: LiveEdge, client: Client) -> None:
-    """3: nobody is told that a queue is empty because the others' messages filled the answer"""
+    """Check that a DNQ is never answered with -1 because other clients' messages filled the store's reply (3)."""
     mqid = await client.queue(b"q")
     for number in range(20):
         await client.put(mqid, bytes([number]) * (1 << 20))
@@ -139,7 +139,7 @@ async def test_large_messages_for_many_clients(edge: LiveEdge, client: Client) -
 
 
 async def test_message_after_many_expired_ones_is_found(edge: LiveEdge, client: Client) -> None:
-    """3: more than the store looks at in one step"""
+    """Check that a DNQ finds a message after more expired ones than the store examines in one step (3)."""
     await edge.declare("short", message_ttl=f"{SHORT_TTL_MS}ms")
     mqid = await client.queue(b"short")
     await client.put(mqid, *([b"old"] * 2_500))
@@ -150,12 +150,12 @@ async def test_message_after_many_expired_ones_is_found(edge: LiveEdge, client: 
 
 
 async def is_past(edge: LiveEdge, time_ms: int) -> bool:
-    """By the store's clock."""
+    """Return whether a time has passed by the store's clock."""
     return await edge.tools.now_ms() > time_ms
 
 
 async def test_at_most_once_is_settled_before_it_is_sent(edge: LiveEdge, client: Client) -> None:
-    """6.1"""
+    """Check that a message of an at-most-once queue is settled before it is sent (6.1)."""
     await edge.declare("once", delivery=Delivery.AT_MOST_ONCE)
     mqid = await client.queue(b"once")
     await client.put(mqid, b"1", b"2")
@@ -173,7 +173,7 @@ def queue_of(edge: LiveEdge, name: str) -> Queue:
 async def test_message_for_a_disconnected_client_is_returned(
     edge: LiveEdge, client: Client, other: Client
 ) -> None:
-    """6.2"""
+    """Check that a message that was taken for a disconnected client is returned (6.2)."""
     mqid = await client.queue(b"q")
     await client.put(mqid, *(b"%d" % n for n in range(50)))
     for _ in range(20):
@@ -185,7 +185,7 @@ async def test_message_for_a_disconnected_client_is_returned(
 
 
 async def test_attributes_of_other_protocols_are_dropped(edge: LiveEdge, client: Client) -> None:
-    """3: a DNQ answers the body, whatever else was said of the message"""
+    """Check that a DNQ returns only the body of a message with attributes (3)."""
     queue = await edge.declare("mixed")
     bodies = [b"plain", b"with", b"", b"more"]
     made = [records.encode(body, {"priority": n} if n % 2 else None) for n, body in enumerate(bodies)]
@@ -197,7 +197,7 @@ async def test_attributes_of_other_protocols_are_dropped(edge: LiveEdge, client:
 
 
 async def test_paused_queue_delivers_and_accepts_nothing(edge: LiveEdge, client: Client) -> None:
-    """7.2: refused is failed"""
+    """Check that ENQ and DNQ fail on a paused queue (7.2)."""
     await edge.declare("paused", paused=True)
     mqid = await client.queue(b"paused")
     assert not await client.enq(mqid, b"1")
@@ -206,7 +206,7 @@ async def test_paused_queue_delivers_and_accepts_nothing(edge: LiveEdge, client:
 
 
 async def test_full_queue_refuses_further_messages(edge: LiveEdge, client: Client) -> None:
-    """7.2"""
+    """Check that ENQ fails on a full queue (7.2)."""
     await edge.declare("full", max_length=3)
     mqid = await client.queue(b"full")
     await client.send(*(tmq.encode_enq(mqid, b"%d" % n) for n in range(5)))
@@ -218,7 +218,7 @@ async def test_full_queue_refuses_further_messages(edge: LiveEdge, client: Clien
 
 
 async def test_delete_needs_a_queue_made_by_create(edge: LiveEdge, client: Client) -> None:
-    """3: deletion not allowed by its owner"""
+    """Check that DELETE fails on a queue that CREATE has not made (3)."""
     await edge.declare("theirs", owner="cli")
     assert not await client.delete(b"theirs")
     assert await client.open(b"theirs") is not None
@@ -229,7 +229,7 @@ async def test_delete_needs_a_queue_made_by_create(edge: LiveEdge, client: Clien
 async def test_queue_with_another_owner_is_not_deleted(
     edge: LiveEdge, client: Client, other: Client, is_open: bool
 ) -> None:
-    """3: CREATE made it, and then somebody declared it as his own"""
+    """Check that DELETE fails on a queue that was made by CREATE and then declared by another owner (3)."""
     assert await client.create(b"claimed")
     if is_open:
         assert await other.open(b"claimed") is not None
@@ -243,7 +243,7 @@ async def test_queue_with_another_owner_is_not_deleted(
 
 
 async def test_create_can_be_forbidden(make_edge: MakeEdge) -> None:
-    """3: refused"""
+    """Check that CREATE fails if settings forbid it (3)."""
     edge = await make_edge(create={"allowed": False})
     client = await edge.client()
     assert not await client.create(b"q")

@@ -1,4 +1,4 @@
-"""Test the drain: requests under way are answered, nothing new begins (tmq.md 1.2, 5.4, 6.1)."""
+"""Test the drain: pending requests are answered, and new ones are refused (tmq.md 1.2, 5.4, 6.1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.tmq.states import (
 
 @pytest.mark.parametrize("state", [*STATES, *RACES], ids=by_name)
 async def test_drain_is_answered(edge: LiveEdge, state: State) -> None:
-    # 5.4, 6.1: every connection ends; nothing is left leased, nothing counts as the consumer's failure
+    # 5.4, 6.1: every connection ends; no lease remains, and no delivery counts as failed
     client, witness = await prepared(edge)
     witness.close()
     await until(lambda: len(edge.connections()) == 1)
@@ -39,7 +39,7 @@ async def test_drain_is_answered(edge: LiveEdge, state: State) -> None:
 
 
 async def test_drain_during_a_request_to_the_store(own_server: Server, make_edge: MakeEdge) -> None:
-    # 1.2: what has come in is answered, then it is closed
+    # 1.2: received requests are answered, then the connection is closed
     edge = await make_edge(own_server.url)
     client = await edge.client()
     await client.queue(b"q")
@@ -53,7 +53,7 @@ async def test_drain_during_a_request_to_the_store(own_server: Server, make_edge
 
 
 async def test_no_transaction_begins_during_a_drain(own_server: Server, make_edge: MakeEdge) -> None:
-    # 5.1, 5.4: it could only be aborted; what needs none is still done
+    # 5.1, 5.4: a new transaction could only be aborted; requests outside a transaction still succeed
     edge = await make_edge(own_server.url)
     client = await edge.client()
     await client.queue(b"q")
@@ -72,7 +72,7 @@ async def test_no_transaction_begins_during_a_drain(own_server: Server, make_edg
 async def test_message_on_its_way_to_an_aborted_transaction_is_returned(
     own_server: Server, make_edge: MakeEdge
 ) -> None:
-    # 5.4: the transaction has ended, so its DNQ finds nothing; the message was on lease for a moment
+    # 5.4: the transaction has ended, so its DNQ finds nothing; the message was leased for a moment
     edge = await make_edge(own_server.url)
     client = await edge.client()
     await client.queue(b"q")

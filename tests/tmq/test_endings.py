@@ -28,7 +28,7 @@ from tests.tmq.states import (
 
 @pytest.mark.parametrize("state", STATES, ids=by_name)
 async def test_reset_aborts_the_connection(edge: LiveEdge, state: State) -> None:
-    # 6.1, 5.4: returns to the front what was not settled, and nothing kept is put
+    # 6.1, 5.4: unsettled messages return to the front, and buffered ENQs are dropped
     client, witness = await prepared(edge)
     await state(client)
     client.reset()
@@ -41,7 +41,7 @@ async def test_reset_aborts_the_connection(edge: LiveEdge, state: State) -> None
 
 @pytest.mark.parametrize("state", RACES, ids=by_name)
 async def test_reset_at_any_moment_loses_nothing(edge: LiveEdge, state: State) -> None:
-    # 6.1: whatever had been answered by then, a message is either settled or back in its place
+    # 6.1: however much was answered by then, each message is either settled or back in its place
     for turns in range(12):
         client, witness = await prepared(edge)
         await state(client)
@@ -58,7 +58,7 @@ async def test_reset_at_any_moment_loses_nothing(edge: LiveEdge, state: State) -
 
 @pytest.mark.parametrize("state", [in_a_transaction, dnq_unanswered_in_a_transaction], ids=by_name)
 async def test_fin_inside_a_transaction_aborts_it(edge: LiveEdge, state: State) -> None:
-    # 5.4: a disconnect is an abort, however orderly
+    # 5.4: a disconnect is an abort, also after an orderly close
     client, witness = await prepared(edge)
     await state(client)
     client.fin()
@@ -70,7 +70,7 @@ async def test_fin_inside_a_transaction_aborts_it(edge: LiveEdge, state: State) 
 
 
 async def test_te_and_fin(edge: LiveEdge) -> None:
-    # 5.3, 1.2: TE came before it, and is done and answered
+    # 5.3, 1.2: TE was sent before the FIN, so it is executed and answered
     client, witness = await prepared(edge)
     await in_a_transaction(client)
     await client.send(b"\6")
@@ -81,7 +81,7 @@ async def test_te_and_fin(edge: LiveEdge) -> None:
 
 
 async def test_te_and_reset(edge: LiveEdge) -> None:
-    # 5.3: whole or not at all, whether or not anybody hears of it
+    # 5.3: a transaction is atomic, even if its reply is never read
     for turns in range(8):
         client, witness = await prepared(edge)
         await in_a_transaction(client)
@@ -98,8 +98,8 @@ async def test_te_and_reset(edge: LiveEdge) -> None:
 
 
 async def test_session_is_freed_at_once_in_any_state(edge: LiveEdge) -> None:
-    # thousands of connections come and go: else their memory would wait for a full collection
-    gc.freeze()  # else each look goes over all that is loaded
+    # thousands of connections come and go; their memory must not wait for a full collection
+    gc.freeze()  # otherwise each collection scans all loaded modules
     gc.disable()
     try:
         for state in STATES:

@@ -21,7 +21,7 @@ FLOOD = tmq.encode_create(b"")
 
 
 async def test_others_are_served_during_a_flood(server: Server, tmp_path: Path) -> None:
-    # 7.3, 7.4: each of these requests is answered, counted, and done with at once
+    # 7.3, 7.4: each of these requests is answered and counted without the store
     async with EdgeProgram(server.url, tmp_path) as program:
         other, flooder = await program.client(), await program.client()
         await other.queue(b"q")
@@ -39,8 +39,8 @@ async def test_others_are_served_during_a_flood(server: Server, tmp_path: Path) 
                 assert (await program.page("/healthz"))[0] == 200
                 if (took_s := time.monotonic() - started) > AT_MOST_S:
                     late_s.append(took_s)
-                assert len(late_s) < 2, f"{late_s} s for a SELECT and a page"  # once a busy machine may stall
-                await answered.more_than(before)  # the flood goes on
+                assert len(late_s) < 2, f"{late_s} s for a SELECT and a page"  # a busy machine may stall once
+                await answered.more_than(before)  # the flood continues
         finally:
             for task in tasks:
                 task.cancel()
@@ -49,7 +49,7 @@ async def test_others_are_served_during_a_flood(server: Server, tmp_path: Path) 
 
 
 class Tally:
-    """What the flood was answered."""
+    """The number of octets with which the flood was answered."""
 
     def __init__(self) -> None:
         self.octets = 0
@@ -62,7 +62,7 @@ class Tally:
 
 
 async def send_for_ever(client: Client, request: bytes) -> None:
-    """As fast as the edge reads."""
+    """Send requests as fast as the edge reads."""
     load = request * (MIB // len(request))
     with contextlib.suppress(ConnectionError):
         while True:
@@ -70,7 +70,7 @@ async def send_for_ever(client: Client, request: bytes) -> None:
 
 
 async def read_for_ever(client: Client, answered: Tally) -> None:
-    """All of it: a flood whose answers nobody reads would soon be held up."""
+    """Read all replies: a flood with unread replies would soon be held up."""
     with contextlib.suppress(ConnectionError):
         while chunk := await asyncio.get_running_loop().sock_recv(client.sock, CHUNK):
             answered.octets += len(chunk)

@@ -42,7 +42,7 @@ async def test_fin_inside_a_request_settles_too(edge: LiveEdge) -> None:
 
 
 async def test_replies_delivered_after_the_fin_are_settled(edge: LiveEdge) -> None:
-    # 6.1: half-closed, all that was asked for is answered and read
+    # 6.1: after a half-close, all requests are answered and their replies read
     client, witness = await prepared(edge)
     await client.send(tmq.encode_dnq(Q) * 4)
     client.fin()
@@ -52,7 +52,7 @@ async def test_replies_delivered_after_the_fin_are_settled(edge: LiveEdge) -> No
 
 
 async def test_program_that_exits_without_reading_its_reply(edge: LiveEdge) -> None:
-    # 6.1: its system answers with a reset, although it has acknowledged the bytes
+    # 6.1: the peer's system answers with a reset, although it has acknowledged the bytes
     client, witness = await prepared(edge)
     await dnq_unread(client)
     client.close()
@@ -61,8 +61,8 @@ async def test_program_that_exits_without_reading_its_reply(edge: LiveEdge) -> N
 
 
 async def test_reset_within_the_grace_after_fin_returns_the_message(make_edge: MakeEdge) -> None:
-    # 6.1: a half-closed program that ends with its reply unread
-    edge = await make_edge()  # with the second of 6.1
+    # 6.1: a half-closed program ends with its reply unread
+    edge = await make_edge()  # with the default of one second (6.1)
     client, witness = await prepared(edge)
     await dnq_unread(client)
     client.fin()
@@ -73,7 +73,7 @@ async def test_reset_within_the_grace_after_fin_returns_the_message(make_edge: M
 
 
 async def test_undelivered_reply_is_returned(make_edge: MakeEdge) -> None:
-    # 6.1, 7.3: half-closed, with less unread than would hold the edge up; nothing moves, so it is over
+    # 6.1, 7.3: half-closed, with too little unread to block the edge; without progress the connection ends
     edge = await make_edge(eof_grace_s=0.1, request_timeout_s=0.5)
     client, witness = await edge.client(receive_buffer=4096), await edge.client()
     await client.queue(b"q")
@@ -87,7 +87,7 @@ async def test_undelivered_reply_is_returned(make_edge: MakeEdge) -> None:
 
 
 async def test_slow_reply_is_waited_for(make_edge: MakeEdge) -> None:
-    # 6.1, 7.3: half-closed and slow, but some of it moves all the time: longer than the limit, and settled in the end
+    # 6.1, 7.3: half-closed and slow, but always making progress: longer than the limit, and settled in the end
     edge = await make_edge(eof_grace_s=0.1, request_timeout_s=1.5)
     slow, witness = await edge.client(receive_buffer=16 << 10), await edge.client()
     await slow.queue(b"q")
@@ -100,7 +100,7 @@ async def test_slow_reply_is_waited_for(make_edge: MakeEdge) -> None:
     reply = b""
     while chunk := await loop.sock_recv(slow.sock, 20_000):
         reply += chunk
-        await asyncio.sleep(0.15)  # slow is what it is to be
+        await asyncio.sleep(0.15)  # the client is slow on purpose
     assert reply == tmq.encode_record(bytes(400_000))
     assert loop.time() - started > 1.5
     assert await witness.drain(Q) == []

@@ -17,7 +17,7 @@ from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge
 from tests.tmq.vectors import VECTORS, Vector, every_vector
 
-AT_ONCE = 16  # conversations side by side
+AT_ONCE = 16  # concurrent conversations
 REQUEST_TIMEOUT_S = 0.5
 EOF_GRACE_S = 0.02
 CODES = [
@@ -26,12 +26,12 @@ CODES = [
     0x3C,
     0x61,
     0xFF,
-]  # all codes, the first that is none, what may follow a 5, and noise
+]  # all codes, the first unused code, bytes that may follow a 5, and noise
 
 
 @pytest.fixture
 async def brisk(make_edge: MakeEdge) -> AsyncIterator[LiveEdge]:
-    """An edge with short limits; when the test is over, a well-behaved client must still be served."""
+    """Yield an edge with short limits, which must still serve a well-behaved client at the end of the test."""
     edge = await make_edge(request_timeout_s=REQUEST_TIMEOUT_S, eof_grace_s=EOF_GRACE_S)
     yield edge
     await until(lambda: is_served(edge))
@@ -40,7 +40,7 @@ async def brisk(make_edge: MakeEdge) -> AsyncIterator[LiveEdge]:
 
 @pytest.fixture
 async def patient(make_edge: MakeEdge) -> AsyncIterator[LiveEdge]:
-    """The same for what ends by FIN alone: however slow the machine is, nothing ends for being slow."""
+    """Yield an edge with long limits, for connections that must end only by FIN, however slow the machine is."""
     edge = await make_edge(eof_grace_s=EOF_GRACE_S)
     yield edge
     await until(lambda: is_served(edge))
@@ -48,7 +48,7 @@ async def patient(make_edge: MakeEdge) -> AsyncIterator[LiveEdge]:
 
 
 async def is_served(edge: LiveEdge) -> bool:
-    """False if the short limits were too short for it, as on a busy machine: then something is refused, or it ends."""
+    """Return whether a client is served; on a busy machine the short limits may be exceeded."""
     client, mqid = await edge.client(), mqid_of(b"still there")
     try:
         await client.create(b"still there")
@@ -64,18 +64,18 @@ async def is_served(edge: LiveEdge) -> bool:
 async def test_changed_bytes_close_the_connection_or_are_answered(
     brisk: LiveEdge, vector: Vector, chance: Random
 ) -> None:
-    # tmq.md 3.2, 3.3, 7.5: whatever it makes of the conversation, with FIN behind it the connection ends
+    # tmq.md 3.2, 3.3, 7.5: however the edge reads these bytes, the FIN after them ends the connection
     await all_of(ends_after_fin(brisk, vector.dialect, data) for data in mutations(vector, chance))
 
 
 async def test_changed_byte_without_fin(brisk: LiveEdge, chance: Random) -> None:
-    # tmq.md 7.3: unfinished requests are given up after request_timeout; what is left is idle, and ends with FIN
+    # tmq.md 7.3: unfinished requests are dropped after request_timeout; idle connections end with FIN
     changed = [(v.dialect, data) for v in VECTORS for data in chance.sample(mutations(v, chance), 4)]
 
     async def wait_out(dialect: str, data: bytes) -> None:
         client = await brisk.client(dialect)
         await client.send(data)
-        await asyncio.sleep(2 * REQUEST_TIMEOUT_S)  # the time limit is what is tested
+        await asyncio.sleep(2 * REQUEST_TIMEOUT_S)  # the time limit is under test
         client.fin()
         await until_over(client)
 
@@ -83,7 +83,7 @@ async def test_changed_byte_without_fin(brisk: LiveEdge, chance: Random) -> None
 
 
 async def test_cancelled_requests_are_not_internal_errors(brisk: LiveEdge) -> None:
-    # tmq.md 7.2: what takes longer than the limit may have been done in part (checked by the fixture)
+    # tmq.md 7.2: requests that exceed the limit may have been executed in part (checked by the fixture)
     spec = QueueSpec.model_validate({"ackLevel": "memory"})
     await brisk.tools.registry.claim("begun", "tmq", spec, replace=False)
     await brisk.tools.catalogue.declare("ended", spec, "tmq")
@@ -102,19 +102,19 @@ async def test_requests_cut_short_by_fin(patient: LiveEdge) -> None:
         encode_dnq(mqid),
     ):
         await all_of(ends_after_fin(patient, "document", request[:size]) for size in range(1, len(request)))
-    # a 5 and FIN is the one cut that is a request (3.1)
+    # a 5 before a FIN is the only cut that is a valid request (3.1)
     assert patient.refusals()["truncated"] == sum((11, 11, 74, 65)) - 4 - 1
 
 
 async def test_noise_closes_the_connection(brisk: LiveEdge, chance: Random) -> None:
-    # tmq.md 3.2: most of it is no code at all
+    # tmq.md 3.2: most bytes are not codes
     noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(80)]
     await all_of(ends_after_fin(brisk, chance.choice(["document", "reference"]), data) for data in noise)
     assert brisk.refusals()["unknown_code"] > 25
 
 
 async def test_noise_that_looks_like_requests(brisk: LiveEdge, chance: Random) -> None:
-    # tmq.md 7.5: every request well-formed by itself, in no order at all, now and then one torn
+    # tmq.md 7.5: each request is well-formed, their order is random, and some are truncated
     wire = [exchange.send for vector in VECTORS for exchange in vector.conversation]
     talks = []
     for _ in range(50):
@@ -126,7 +126,7 @@ async def test_noise_that_looks_like_requests(brisk: LiveEdge, chance: Random) -
 
 
 async def test_noise_torn_off_by_a_reset(brisk: LiveEdge, chance: Random) -> None:
-    # tmq.md 6.1: a reset in whatever state; nothing stays leased (checked by the fixture)
+    # tmq.md 6.1: a reset in any state; no lease remains (checked by the fixture)
     wire = [exchange.send for vector in VECTORS for exchange in vector.conversation]
 
     async def tear() -> None:
@@ -134,14 +134,14 @@ async def test_noise_torn_off_by_a_reset(brisk: LiveEdge, chance: Random) -> Non
         data = b"".join(chance.choice(wire) for _ in range(chance.randrange(1, 40)))
         await client.send(data[: chance.randrange(1, len(data) + 1)])
         for _ in range(chance.randrange(20)):
-            await asyncio.sleep(0)  # so many turns of the loop that the edge shares
+            await asyncio.sleep(0)  # for this many turns of the event loop, which the edge shares
         client.reset()
 
     await all_of(tear() for _ in range(100))
 
 
 def mutations(vector: Vector, chance: Random) -> list[bytes]:
-    """The conversation with one byte changed: some bytes of each request, each code to several others."""
+    """Return conversations with one byte changed: some bytes of each request, each code to several others."""
     sends = [exchange.send for exchange in vector.conversation]
     found = []
     for index, send in enumerate(sends):
@@ -155,7 +155,7 @@ def mutations(vector: Vector, chance: Random) -> list[bytes]:
 
 
 async def ends_after_fin(edge: LiveEdge, listener: str, data: bytes) -> None:
-    """Everything sent ahead, then FIN: whatever was answered, the end comes."""
+    """Check that a connection ends after FIN, for any requests and replies before it."""
     client = await edge.client(listener)
     await client.send(data)
     client.fin()
@@ -169,7 +169,7 @@ async def until_over(client: Client) -> None:
 
 
 async def all_of(talks: Iterable[Coroutine[None, None, None]]) -> None:
-    """Some at a time."""
+    """Run the conversations, AT_ONCE at a time."""
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def take_turn(talk: Coroutine[None, None, None]) -> None:

@@ -19,8 +19,8 @@ def test_session_never_deadlocks(seed: int, steps: int) -> None:
     world.settle_down()
     if world.closed:
         return
-    assert not world.drained, "all was answered, but the drained connection is still open"
-    assert not world.holds & SESSION, "reading is held up, and nothing will ever let it go on"
+    assert not world.drained, "all requests were answered, but the drained connection is still open"
+    assert not world.holds & SESSION, "reading is paused, and no event will resume it"
     answered = len(world.written)
     world.session.received(tmq.encode_open(NAMES[0]), world.now)
     world.settle_down()

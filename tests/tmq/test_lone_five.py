@@ -15,7 +15,7 @@ from tests.tmq.live import LiveEdge
 FIVE, OK, FAILED = b"\5", b"\0", b"\1"
 EMPTY = b"\xff\xff\xff\xff"
 GRACE_S = 0.2
-LONGER_S = 0.5  # than the grace; nothing must come, so it has to be sat out
+LONGER_S = 0.5  # longer than the grace, to observe that nothing arrives
 
 LISTENERS = {
     "document": {"port": 0},
@@ -32,7 +32,7 @@ async def edge(make_edge: MakeEdge) -> LiveEdge:
 
 
 async def is_in_transaction(client: Client) -> bool:
-    """Ends it, too."""
+    """Return whether a transaction was open, and abort it."""
     return await client.ta()
 
 
@@ -47,7 +47,7 @@ async def test_five_and_an_mqid_is_a_dnq(client: Client) -> None:
 
 @pytest.mark.parametrize("first", [b"0", b"9", b"a", b"f", b"<"])
 async def test_only_the_first_byte_distinguishes_an_mqid(client: Client, first: bytes) -> None:
-    # 3.1: a DNQ of an MQID that is none
+    # 3.1: a DNQ with an invalid MQID
     await client.send(FIVE + first + b"\0" * 63)
     assert await client.read(4) == EMPTY
     assert not await is_in_transaction(client)
@@ -76,13 +76,13 @@ async def test_lone_five_is_a_ts_after_the_grace(client: Client) -> None:
     started = asyncio.get_running_loop().time()
     await client.send(FIVE)
     assert await client.read(1) == OK
-    # the loop's clock has steps of 1 ms, and a difference of such times a rounding error
+    # the loop's clock has steps of 1 ms, and differences of such times have rounding errors
     assert asyncio.get_running_loop().time() - started > GRACE_S - 0.001
     assert await is_in_transaction(client)
 
 
 async def test_any_code_after_a_five_makes_it_a_ts(edge: LiveEdge) -> None:
-    # 3.1: no code is a byte that begins an MQID; the grace of 10 s plays no part
+    # 3.1: the first byte of an MQID is never a code; the grace of 10 s does not matter
     for code, expected in {
         tmq.encode_create(b"new"): OK + OK,
         tmq.encode_delete(b"new"): OK + OK,
@@ -100,7 +100,7 @@ async def test_any_code_after_a_five_makes_it_a_ts(edge: LiveEdge) -> None:
 
 
 async def test_five_after_five_is_a_second_ts(edge: LiveEdge) -> None:
-    # 3.1: the first at once, the second is alone again
+    # 3.1: the first is answered at once, the second is again a lone five
     client = await edge.client()
     await client.send(FIVE + FIVE)
     assert await client.read(2) == OK + FAILED
@@ -117,7 +117,7 @@ async def test_five_and_an_unknown_code_is_a_ts_and_closes(edge: LiveEdge) -> No
 
 @pytest.mark.parametrize("listener", ["document", "patient", "never"])
 async def test_five_and_fin_is_a_ts_at_once(edge: LiveEdge, listener: str) -> None:
-    # 3.1: this rule holds always
+    # 3.1: this rule always applies
     client = await edge.client(listener)
     await client.send(FIVE)
     client.fin()
@@ -126,7 +126,7 @@ async def test_five_and_fin_is_a_ts_at_once(edge: LiveEdge, listener: str) -> No
 
 
 async def test_grace_of_0_disables_the_lone_five(edge: LiveEdge) -> None:
-    # 3.1: there a 5 waits for what follows
+    # 3.1: on this listener a 5 waits for the next byte
     client = await edge.client("never")
     mqid = await client.queue(b"q")
     await client.send(FIVE)
@@ -137,7 +137,7 @@ async def test_grace_of_0_disables_the_lone_five(edge: LiveEdge) -> None:
 
 @pytest.mark.parametrize("taught", [b"\x08", tmq.encode_select(b"0" * 64)], ids=["8", "9"])
 async def test_no_grace_after_8_or_9(client: Client, taught: bytes) -> None:
-    # 3.1: such a client has no need to mean TS by a 5
+    # 3.1: such a client has another code for TS
     mqid = await client.queue(b"q")
     await client.send(taught)
     await client.read(1 if taught == b"\x08" else 8)
@@ -148,7 +148,7 @@ async def test_no_grace_after_8_or_9(client: Client, taught: bytes) -> None:
 
 
 async def test_five_before_a_code_is_a_ts_also_after_8(client: Client) -> None:
-    # 3.1: the other three rules hold always
+    # 3.1: the other three rules always apply
     assert await client.ts()
     assert await client.te()
     await client.send(FIVE + b"\6")
@@ -174,7 +174,7 @@ async def test_grace_above_the_request_timeout_never_applies(make_edge: MakeEdge
 
 
 async def test_dnq_cut_after_its_five_times_out(edge: LiveEdge, client: Client) -> None:
-    # 3.1: a TS, and then the MQID's first digit is no code; the message stays
+    # 3.1: a TS, and then the MQID's first digit is an unknown code; the message stays
     mqid = await client.queue(b"q")
     await client.put(mqid, b"safe")
     await client.send(FIVE)
@@ -187,7 +187,7 @@ async def test_dnq_cut_after_its_five_times_out(edge: LiveEdge, client: Client) 
 
 
 async def test_grace_begins_with_the_five(client: Client) -> None:
-    # 3.1: an answer is owed before, and comes before
+    # 3.1: an earlier request is still unanswered, and its reply comes first
     mqid = await client.queue(b"q")
     await client.send(tmq.encode_enq(mqid, b"1") + tmq.encode_dnq(mqid) + FIVE)
     assert await client.read(1) == b"\1"
@@ -197,7 +197,7 @@ async def test_grace_begins_with_the_five(client: Client) -> None:
 
 
 async def test_in_the_reference_five_is_always_a_dnq(edge: LiveEdge) -> None:
-    # 4.2: whatever follows and however long it takes
+    # 4.2: with any next bytes, however late
     client = await edge.client("reference")
     mqid = await client.queue(b"q")
     await client.send(FIVE)
@@ -218,7 +218,7 @@ async def test_in_the_reference_five_and_fin_is_truncated(edge: LiveEdge) -> Non
 
 
 async def test_configured_five_with_mqid_is_a_select(edge: LiveEdge) -> None:
-    # 3.1: code5_mqid; TS by a 5 is not affected
+    # 3.1: code5_mqid; TS as a 5 is not affected
     client = await edge.client("select")
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1", b"2")

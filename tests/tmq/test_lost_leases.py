@@ -1,4 +1,4 @@
-"""Test an edge whose leases were lost because it was silent for too long (tmq.md 5.3, 6.1)."""
+"""Test an edge whose leases expired because its heartbeats were too late (tmq.md 5.3, 6.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Q, KEPT = tmq.mqid_of(b"q"), tmq.mqid_of(b"kept")
 
 @pytest.fixture
 async def edge(make_edge: MakeEdge) -> LiveEdge:
-    """An edge that tells others too seldom that it lives."""
+    """Return an edge whose heartbeats are too infrequent."""
     edge = await make_edge(eof_grace_s=0.1)
     for name in ("q", "kept"):
         await edge.declare(name, visibility_timeout="1ms")
@@ -34,7 +34,7 @@ async def client(edge: LiveEdge) -> Client:
 
 
 async def sweep(edge: LiveEdge, ready: int) -> None:
-    """Another edge, an impatient one, gives back what ours holds."""
+    """Return the edge's leases from another edge with short timeouts."""
     impatient = Timing(session_timeout_ms=100, beat_s=0.03, sweep_s=0.05)
     other = Store(edge.url, "impatient", timing=impatient)
     other.open_domain()
@@ -48,7 +48,7 @@ async def has_ready(edge: LiveEdge, count: int) -> bool:
 
 
 async def test_te_fails(edge: LiveEdge, client: Client) -> None:
-    # 5.3: one lost lease dooms the whole
+    # 5.3: one lost lease fails the whole transaction
     assert await client.ts()
     assert await client.dnq(Q) == b"1"
     assert await client.enq(KEPT, b"never")
@@ -59,7 +59,7 @@ async def test_te_fails(edge: LiveEdge, client: Client) -> None:
 
 
 async def test_te_fails_after_a_restart_of_the_edge(edge: LiveEdge, client: Client) -> None:
-    # 5.3: its new session does not hold what the old one did
+    # 5.3: the new session does not hold the leases of the old one
     busy = await edge.client()
     await busy.open(b"kept")
     assert await client.ts()
@@ -78,7 +78,7 @@ async def puts(client: Client) -> bool:
 
 
 async def test_failing_te_on_an_original_listener_is_not_answered(edge: LiveEdge, client: Client) -> None:
-    # 5.7, 6.1: its 0 would be a lie, and there is no other answer
+    # 5.7, 6.1: a reply of 0 would be wrong, and there is no other
     reference = await edge.client("reference")
     assert await reference.open(b"q") is not None
     assert await reference.ts()
@@ -108,7 +108,7 @@ async def takes(client: Client, body: bytes) -> bool:
 
 
 async def test_client_with_lost_lease_is_reset(edge: LiveEdge, client: Client) -> None:
-    # 6.1: the message will be given to others, so the next request is not answered
+    # 6.1: the message will be redelivered, so the next request is not answered
     assert await client.dnq(Q) == b"1"
     await sweep(edge, ready=2)
     await client.send(tmq.encode_dnq(Q))

@@ -1,4 +1,4 @@
-"""Test requests whose reply from the store is lost: they are repeated until known (tmq.md 5.3, 6.2, 7.2)."""
+"""Test requests whose store reply is lost: they are repeated until the outcome is known (tmq.md 5.3, 6.2, 7.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.tmq.conftest import MakeEdge
 from tests.tmq.cutter import Cut, Cutter
 from tests.tmq.live import LiveEdge
 
-WORK = b"ps1_work"  # the function that does everything with messages
+WORK = b"ps1_work"  # the store function for all work on messages
 
 every_cut = pytest.mark.parametrize("cut", [Cut.REQUEST, Cut.REPLY], ids=lambda cut: cut.name.lower())
 
@@ -27,9 +27,9 @@ async def cutter(server: Server) -> AsyncIterator[Cutter]:
 
 @pytest.fixture
 async def edge(cutter: Cutter, make_edge: MakeEdge) -> AsyncIterator[LiveEdge]:
-    """Behind the cutter."""
+    """Yield an edge behind the cutter."""
     yield await make_edge(cutter.url, eof_grace_s=0.1)
-    assert cutter.cuts, "nothing was cut"
+    assert cutter.cuts, "no connection was cut"
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ MQID = tmq.mqid_of(b"q")
 
 @every_cut
 async def test_enqs_are_stored_once_in_order(cutter: Cutter, client: Client, cut: Cut) -> None:
-    # 7.2: batches whose outcome is unknown are repeated before anything new
+    # 7.2: batches with an unknown outcome are repeated before new ones are sent
     await client.put(MQID, b"first")
     cutter.cut_at(cut, WORK)
     await client.send(*(tmq.encode_enq(MQID, b"%d" % n) for n in range(100)))
@@ -56,7 +56,7 @@ async def test_enqs_are_stored_once_in_order(cutter: Cutter, client: Client, cut
 async def test_enqs_keep_the_order_of_each_connection(
     edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
 ) -> None:
-    # 7.2: none lands behind a later one
+    # 7.2: no message is stored after a later one
     others = [await edge.client() for _ in range(10)]
     for other in others:
         await other.queue(b"q")
@@ -100,7 +100,7 @@ async def test_returned_message_is_taken_again(
 
 @every_cut
 async def test_transaction_is_applied_once(edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut) -> None:
-    # 5.3: asked again under the same id until it is known
+    # 5.3: repeated with the same id until the outcome is known
     await client.queue(b"target")
     target = tmq.mqid_of(b"target")
     await client.put(MQID, b"1", b"2")
@@ -118,7 +118,7 @@ async def test_transaction_is_applied_once(edge: LiveEdge, cutter: Cutter, clien
 async def test_invalid_transaction_fails_once(
     edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
 ) -> None:
-    # 5.3: nothing of it, and what was leased is back
+    # 5.3: nothing is committed, and leased messages are returned
     await edge.declare("small", max_length=1)
     await client.queue(b"small")
     small = tmq.mqid_of(b"small")
@@ -145,7 +145,7 @@ async def test_abort_returns_the_messages(cutter: Cutter, client: Client, cut: C
 
 @every_cut
 async def test_a_settle(edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut) -> None:
-    # 6.1: a message that was settled does not come again
+    # 6.1: a settled message is not redelivered
     await client.put(MQID, b"1")
     assert await client.dnq(MQID) == b"1"
     cutter.cut_at(cut, WORK)
@@ -183,7 +183,7 @@ Ask = Callable[[Client], Awaitable[bool]]
 @every_cut
 @pytest.mark.parametrize("step", [b"ps1_register", b"ps1_declare"])
 async def test_create(cutter: Cutter, client: Client, cut: Cut, step: bytes) -> None:
-    # 7.2: whoever made it is told so, and the second one is told that it exists
+    # 7.2: the creator learns that it succeeded, and the second client that the queue exists
     cutter.cut_at(cut, step)
     assert await client.create(b"new")
     assert not await client.create(b"new")
@@ -193,7 +193,7 @@ async def test_create(cutter: Cutter, client: Client, cut: Cut, step: bytes) -> 
 @every_cut
 @pytest.mark.parametrize("step", [b"ps1_delete", b"ps1_unregister"])
 async def test_delete(cutter: Cutter, client: Client, cut: Cut, step: bytes) -> None:
-    # 7.2: once
+    # 7.2: stored once
     await client.put(MQID, b"1")
     cutter.cut_at(cut, step)
     assert await client.delete(b"q")
@@ -217,8 +217,10 @@ REQUESTS = {"create": tmq.encode_create(b"new"), "delete": tmq.encode_delete(b"q
 async def test_unknown_outcome_is_not_answered(
     cutter: Cutter, make_edge: MakeEdge, operation: str, step: bytes
 ) -> None:
-    # 7.2: the store has done it and is not heard any more: "failed" would be a lie, so the connection is closed
-    edge = await make_edge(cutter.url, request_timeout_s=2.0)  # what is not cut is answered long before
+    # 7.2: the store has executed it but its replies are lost: "failed" would be wrong, so the connection is closed
+    edge = await make_edge(
+        cutter.url, request_timeout_s=2.0
+    )  # uncut requests are answered long before this timeout
     client, other = await edge.client(), await edge.client()
     await client.queue(b"q")
     cutter.cut_at(Cut.SILENCE, step)
@@ -226,7 +228,7 @@ async def test_unknown_outcome_is_not_answered(
     assert await client.ended() == "fin"
     assert edge.refusals()["outcome_unknown"] == 1
     assert cutter.cuts == 1
-    if operation == "create":  # whoever finds it half made completes it
+    if operation == "create":  # a later CREATE completes one that was left half done
         await other.create(b"new")
         assert await other.open(b"new") == tmq.mqid_of(b"new")
     else:
@@ -236,6 +238,6 @@ async def test_unknown_outcome_is_not_answered(
 
 @every_cut
 async def test_open(cutter: Cutter, client: Client, cut: Cut) -> None:
-    # 2.2: looking may be done again
+    # 2.2: reading may be repeated
     cutter.cut_at(cut, b"HGET")
     assert await client.open(b"q") == MQID

@@ -15,7 +15,7 @@ from tests.tmq.live import LiveEdge
 KIB_64 = 64 << 10
 NIL = b"<nil>" + b"0" * 59
 REFERENCE_NIL = (b"<NIL>" + b"0" * 27) * 2
-NAMED = {"create": b"\0", "delete": b"\1", "open": b"\2"}  # the operations that give a name, and their codes
+NAMED = {"create": b"\0", "delete": b"\1", "open": b"\2"}  # the operations with a name, and their codes
 FAILED = {"create": b"\1", "delete": b"\1", "open": NIL}
 
 every_operation = pytest.mark.parametrize("operation", NAMED)
@@ -57,7 +57,7 @@ async def test_name_has_1_to_255_arbitrary_bytes(client: Client, other: Client, 
 async def test_invalid_name_is_skipped_and_the_request_fails(
     edge: LiveEdge, client: Client, operation: str, size: int
 ) -> None:
-    # 2.1: what follows is the next request
+    # 2.1: the next bytes are the next request
     await client.send(request(operation, bytes(size)) + tmq.encode_create(b"next"))
     assert await client.read(len(FAILED[operation]) + 1) == FAILED[operation] + b"\0"
     assert edge.refusals() == {"name_too_long" if size else "bad_name": 1}
@@ -67,7 +67,7 @@ async def test_invalid_name_is_skipped_and_the_request_fails(
 async def test_name_above_64_kib_fails_and_closes_the_connection(
     edge: LiveEdge, client: Client, other: Client, operation: str
 ) -> None:
-    # 2.1: without the name being read
+    # 2.1: the name is not read
     await client.send(NAMED[operation] + struct.pack(">I", KIB_64 + 1))
     assert await client.read(len(FAILED[operation])) == FAILED[operation]
     assert await client.ended() == "fin"
@@ -79,7 +79,7 @@ async def test_name_above_64_kib_fails_and_closes_the_connection(
 async def test_requests_after_a_refused_name_are_ignored(
     client: Client, other: Client, operation: str
 ) -> None:
-    # 2.1: it could as well be a part of the name
+    # 2.1: the next bytes could belong to the name
     await client.send(NAMED[operation] + struct.pack(">I", 0xFFFFFFFF) + tmq.encode_create(b"inside"))
     assert await client.rest() == FAILED[operation]
     assert await other.open(b"inside") is None
@@ -87,7 +87,7 @@ async def test_requests_after_a_refused_name_are_ignored(
 
 @pytest.mark.parametrize(("listener", "nil"), [("document", NIL), ("reference", REFERENCE_NIL)])
 async def test_nil_depends_on_the_dialect(edge: LiveEdge, listener: str, nil: bytes) -> None:
-    # 2.2: a client tells by the first five characters; nil is no MQID
+    # 2.2: clients recognize nil by its first five characters; nil is not a valid MQID
     client = await edge.client(listener)
     await client.send(tmq.encode_open(b"nobody's"))
     assert await client.read(64) == nil
@@ -121,7 +121,7 @@ async def test_closed_mqid_is_unusable_until_reopened(client: Client) -> None:
 
 
 async def test_deleted_queue_is_unusable(client: Client, other: Client) -> None:
-    # 2.3: only while it exists
+    # 2.3: only while the queue exists
     mqid = await client.queue(b"q")
     assert await other.delete(b"q")
     assert not await client.enq(mqid, b"x")
@@ -136,7 +136,7 @@ async def test_mqid_is_case_sensitive(client: Client) -> None:
 
 
 async def test_open_queues_are_limited(make_edge: MakeEdge) -> None:
-    # 7.4: refused, counted; closing one makes room
+    # 7.4: refused and counted; closing one makes room
     edge = await make_edge(max_open_queues=2)
     client = await edge.client()
     first, second = await client.queue(b"1"), await client.queue(b"2")

@@ -1,4 +1,4 @@
-"""Test the column of Penstock in docs/tmq.md's table of differences from the original server."""
+"""Test Penstock's column in docs/tmq.md's table of differences from the original server."""
 
 from __future__ import annotations
 

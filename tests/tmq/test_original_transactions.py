@@ -1,4 +1,4 @@
-"""Test transactions as on the author's own server, the default of a reference listener (tmq.md 5.7)."""
+"""Test transactions as on the original server, the default of a reference listener (tmq.md 5.7)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def ready(edge: LiveEdge, count: int) -> bool:
 
 
 async def test_disconnect_returns_the_transactions_messages(edge: LiveEdge, client: Client) -> None:
-    # the conversation of the original's test client: it puts inside the transaction, takes all, and is gone
+    # the original test client puts inside the transaction, takes all messages and disconnects
     assert await client.create(b"q")
     assert await client.open(b"q") == Q
     assert await client.ts()
@@ -124,7 +124,7 @@ async def test_original_transaction_has_no_limits(make_edge: MakeEdge) -> None:
 async def test_te_without_a_reply_of_the_store_is_not_answered(
     own_server: Server, make_edge: MakeEdge
 ) -> None:
-    # 7.2: and what it was to settle is settled once the store is back
+    # 7.2: the message that it was to settle is settled once the store is back
     edge = await make_edge(own_server.url, request_timeout_s=0.3)
     client = await edge.client("reference")
     await client.queue(b"q")
@@ -158,7 +158,7 @@ async def test_received_te_is_committed_during_a_drain(own_server: Server, make_
     assert (await edge.stats("q"))["acked"] == 2
 
 
-# the choice
+# The choice of rules
 
 
 async def test_reference_listener_may_be_atomic(make_edge: MakeEdge) -> None:

@@ -25,13 +25,13 @@ NOBODY = tmq.mqid_of(b"nobody")
 SHORT_LIVED = ("store.session_timeout_s=0.6", "store.heartbeat_s=0.2", "store.sweep_s=0.1")
 MANY = 2_500
 KIB = 1 << 10
-IDLE_KIB = 8  # resident, for each that has asked for nothing: 3.3 were measured
-USED_KIB = 20  # the same once all have sent something at the same time: 9.4 were measured
+IDLE_KIB = 8  # resident, for each connection that has sent no request: 3.3 were measured
+USED_KIB = 20  # the same after all have sent requests at the same time: 9.4 were measured
 
 
 @pytest.fixture
 async def tools(server: Server) -> AsyncIterator[Store]:
-    """The store, looked at from outside."""
+    """Yield a client of the store."""
     store = Store(server.url, "test")
     yield store
     await store.close()
@@ -46,7 +46,7 @@ async def is_free(tools: Store) -> bool:
 
 
 async def worker_of(program: EdgeProgram, client: Client) -> int:
-    """The process that serves this client: its refusals say so."""
+    """Return the process that serves this client, as its refusals show."""
     assert not await client.enq(NOBODY, b"x")
     peer = "{}:{}".format(*client.address)
     (line,) = await until(lambda: program.events("refused", peer=peer))
@@ -54,7 +54,7 @@ async def worker_of(program: EdgeProgram, client: Client) -> int:
 
 
 async def spread_over(program: EdgeProgram, workers: int) -> dict[int, Client]:
-    """A client on each of so many workers; which one gets a connection is the system's choice."""
+    """Return a client on each of this many workers; the system chooses the worker of a connection."""
     found: dict[int, Client] = {}
     while len(found) < workers:
         client = await program.client()
@@ -93,7 +93,7 @@ async def counted(program: EdgeProgram, operation: str, result: str, number: int
 async def test_sigterm_returns_leased_messages(
     server: Server, tmp_path: Path, tools: Store, make_edge: MakeEdge
 ) -> None:
-    # 5.4, 6.1: nothing waits for a time limit, the next process has it all
+    # 5.4, 6.1: messages return without a time limit, and the next process delivers all
     async with EdgeProgram(server.url, tmp_path, "drain.spread_s=0", workers=2) as program:
         unsettled, inside, idle = [await program.client() for _ in range(3)]
         for client in (unsettled, inside, idle):
@@ -118,7 +118,7 @@ async def test_sigterm_returns_leased_messages(
 async def test_killed_worker_loses_nothing_and_is_restarted(
     server: Server, tmp_path: Path, tools: Store
 ) -> None:
-    # 5.4, 6.1: kill -9 of one of two; what it held goes back once it is known to be dead
+    # 5.4, 6.1: kill -9 of one of two workers; its messages return once it is known to be dead
     await tools.catalogue.declare("q", QueueSpec(visibility_timeout="100ms"), "test")
     async with EdgeProgram(server.url, tmp_path, *SHORT_LIVED, workers=2) as program:
         (victim, its_client), (_, other) = (await spread_over(program, 2)).items()
@@ -142,7 +142,7 @@ async def test_killed_worker_loses_nothing_and_is_restarted(
 async def test_killed_edge_loses_nothing(
     server: Server, tmp_path: Path, tools: Store, make_edge: MakeEdge
 ) -> None:
-    # 5.4, 6.1: its only process; what was answered is in the store, what was not settled comes again
+    # 5.4, 6.1: kill -9 of the only process; answered requests are stored, unsettled messages are redelivered
     await tools.catalogue.declare("q", QueueSpec(visibility_timeout="100ms"), "test")
     async with EdgeProgram(server.url, tmp_path, *SHORT_LIVED) as program:
         client = await program.client()
@@ -159,7 +159,7 @@ async def test_killed_edge_loses_nothing(
 
 
 async def test_thousands_of_connections(server: Server, tmp_path: Path) -> None:
-    # all are served, in bounded memory; the one beyond is refused, and then there is room again
+    # all are served in bounded memory; one more connection is refused, and then there is room again
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     most = min(MANY, hard - 200)
@@ -192,5 +192,5 @@ async def test_thousands_of_connections(server: Server, tmp_path: Path) -> None:
 
 
 async def open_now(program: EdgeProgram, count: int) -> bool:
-    await asyncio.sleep(0.05)  # the page costs the edge something, too
+    await asyncio.sleep(0.05)  # the page needs time in the edge, too
     return await program.sample("penstock_connections", listener="document") == count

@@ -39,7 +39,7 @@ TWICE = 2
 async def test_refused_request_fails(
     make_edge: MakeEdge, reason: str, operation: str, request_of: Callable[[bytes], bytes], reply_bytes: int
 ) -> None:
-    # 7.4, 7.5: each time one more in the counters, the first time a line in the log
+    # 7.4, 7.5: each refusal adds one to the counters, and the first one logs a line
     edge = await make_edge(max_message_bytes=100)
     await edge.declare("theirs", owner="cli")
     client = await edge.client()
@@ -55,7 +55,7 @@ async def test_refused_request_fails(
 
 
 async def test_refusals_have_their_own_reasons(make_edge: MakeEdge) -> None:
-    # 7.4: a listener that lets some in must not be mixed up with a CREATE that is not allowed
+    # 7.4: a listener's limit must not be confused with a CREATE that is not allowed
     edge = await make_edge(create={"allowed": False})
     client = await edge.client()
     assert not await client.create(b"q")
@@ -92,7 +92,7 @@ async def test_each_connection_is_listed(edge: LiveEdge, client: Client, other: 
 
 
 async def test_messages_are_never_logged(edge: LiveEdge, client: Client) -> None:
-    # 7.4: reasons and peers, never what was sent
+    # 7.4: the log has reasons and peers, never contents
     secret = b"s3cr3t-payload"
     mqid = await client.queue(b"q")
     assert not await client.enq(NOBODY, secret)

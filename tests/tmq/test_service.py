@@ -1,4 +1,4 @@
-"""Test requests on whole queues, which run beside the loop."""
+"""Test requests on whole queues, which run outside the session's loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.live import until
 
 @pytest.fixture
 async def service() -> AsyncIterator[TmqService]:
-    """One that is not going to need its store."""
+    """Yield a service that never uses its store."""
     store = Store("redis://127.0.0.1:1", "tmq")
     service = TmqService(TmqSettings(request_timeout_s=0.01), store, Metrics("tmq"))
     yield service
@@ -78,7 +78,7 @@ async def test_no_callback_after_the_end(service: TmqService) -> None:
     async def work() -> None:
         begun.set()
         await asyncio.sleep(0)
-        raise AssertionError("it went on")
+        raise AssertionError("the call continued")
 
     service.background.run(work(), told.append)
     await begun.wait()

@@ -13,11 +13,11 @@ from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge
 
 MIB = 1 << 20
-OK, FAILED = b"\1", b"\0"  # ENQ's answers (3)
+OK, FAILED = b"\1", b"\0"  # replies to ENQ (3)
 
 
 def head(mqid: bytes, size: int) -> bytes:
-    """An ENQ that announces so many bytes."""
+    """Return the start of an ENQ that announces this many bytes."""
     return b"\4" + mqid + struct.pack(">I", size)
 
 
@@ -34,7 +34,7 @@ async def test_message_up_to_1_mib_is_unchanged(client: Client, size: int) -> No
 async def test_message_up_to_16_mib_is_skipped_and_fails(
     edge: LiveEdge, client: Client, other: Client, size: int
 ) -> None:
-    # 7.1: answered once the body has gone by; never held; what follows is the next request
+    # 7.1: answered once the body was read; it is never stored, and the next request follows it
     mqid = await client.queue(b"q")
     await client.send(head(mqid, size))
     left = size - 1
@@ -42,7 +42,7 @@ async def test_message_up_to_16_mib_is_skipped_and_fails(
         piece = min(left, MIB)
         await edge.deliver("document", client, bytes(piece))
         left -= piece
-        assert edge.budget.total < 512, "a body that will be thrown away is held"
+        assert edge.budget.total < 512, "a body that will be skipped is held in memory"
     assert await client.is_silent(0.05)
     await client.send(b"x" + tmq.encode_enq(mqid, b"next"))
     assert await client.read(2) == FAILED + OK
@@ -54,7 +54,7 @@ async def test_message_up_to_16_mib_is_skipped_and_fails(
 async def test_message_above_16_mib_fails_and_closes_the_connection(
     edge: LiveEdge, client: Client, other: Client, size: int
 ) -> None:
-    # 7.1: nothing that follows is read; a negative length is, read unsigned, at least 2 GiB
+    # 7.1: nothing after it is read; a negative length, read as unsigned, is at least 2 GiB
     mqid = await client.queue(b"q")
     await client.send(tmq.encode_enq(mqid, b"before") + head(mqid, size) + tmq.encode_enq(mqid, b"behind"))
     assert await client.rest() == OK + FAILED
@@ -81,14 +81,14 @@ async def test_limit_of_unsettled_replies_is_a_setting(make_edge: MakeEdge) -> N
 
 
 async def test_too_large_message_for_an_unopened_queue(edge: LiveEdge, client: Client) -> None:
-    # 7.1: the size is judged first, the body still goes by
+    # 7.1: the size is checked first, and the body is still read
     await client.send(head(b"0" * 64, MIB + 1) + bytes(MIB + 1) + b"\6")
     assert await client.read(2) == FAILED + b"\1"
     assert edge.refusals()["message_too_large"] == 1
 
 
 async def test_too_large_message_settles_nothing(edge: LiveEdge, client: Client, other: Client) -> None:
-    # 6.1: it is complete, but it is not valid
+    # 6.1: complete, but invalid
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1")
     assert await client.dnq(mqid) == b"1"
@@ -105,7 +105,7 @@ async def other_sees(other: Client, mqid: bytes, count: int) -> bool:
 
 
 async def test_too_large_message_inside_a_transaction(client: Client) -> None:
-    # 7.1, 5.2: that request fails, the transaction goes on
+    # 7.1, 5.2: that request fails, the transaction continues
     mqid = await client.queue(b"q")
     assert await client.ts()
     assert await client.enq(mqid, b"1")
@@ -116,7 +116,7 @@ async def test_too_large_message_inside_a_transaction(client: Client) -> None:
 
 
 async def test_memory_of_all_transactions_is_limited(make_edge: MakeEdge) -> None:
-    # 5.2, 7.3: what transactions keep is held of the peers' input like everything else
+    # 5.2, 7.3: buffered ENQs of transactions count towards the memory for input
     edge = await make_edge(budget=5 * MIB)
     clients = [await edge.client() for _ in range(4)]
     mqid = await clients[0].queue(b"q")
@@ -136,7 +136,7 @@ async def test_memory_of_all_transactions_is_limited(make_edge: MakeEdge) -> Non
 
 
 async def test_memory_of_unfinished_bodies_is_limited(make_edge: MakeEdge) -> None:
-    # 7.3: who holds most has to go, the others are unharmed
+    # 7.3: the connection that holds most is closed, the others are unaffected
     edge = await make_edge(budget=3 * MIB)
     clients = [await edge.client() for _ in range(6)]
     mqid = b""

@@ -21,7 +21,7 @@ PATIENT = {"document": {"port": 0, "write_buffer_bytes": 64 << 10, "write_timeou
 
 
 async def filled(edge: LiveEdge, messages: int, size: int) -> Client:
-    """A client that has put so many into q."""
+    """Return a client that has put this many messages into q."""
     client = await edge.client()
     await client.queue(b"q")
     for number in range(messages):
@@ -30,7 +30,7 @@ async def filled(edge: LiveEdge, messages: int, size: int) -> Client:
 
 
 async def deaf(edge: LiveEdge) -> Client:
-    """A client that has room for few replies, with q open."""
+    """Return a client with little room for replies, and with q open."""
     client = await edge.client(receive_buffer=4096)
     await client.queue(b"q")
     return client
@@ -41,7 +41,7 @@ async def all_back(edge: LiveEdge, count: int) -> bool:
 
 
 async def test_peer_that_does_not_read_is_closed_with_bounded_memory(make_edge: MakeEdge) -> None:
-    # 7.3: however much it has asked for; what it was to be given goes back
+    # 7.3: however much it has requested; messages that were to be delivered are returned
     edge = await make_edge(listeners=SMALL_BUFFER)
     await filled(edge, 100, MIB)
     greedy = await deaf(edge)
@@ -52,16 +52,16 @@ async def test_peer_that_does_not_read_is_closed_with_bounded_memory(make_edge: 
     while edge.refusals()["write_timeout"] == 0:
         most = max(most, resident_bytes(os.getpid()) - before)
         await asyncio.sleep(0.01)
-    assert most < 40 * MIB, f"{most / MIB:.0f} MiB were held for one peer that reads nothing"
+    assert most < 40 * MIB, f"{most / MIB:.0f} MiB were held for one client that does not read"
     greedy.reset()
     await until(lambda: all_back(edge, 100))
 
 
-MOST = 400 << 10  # eight that are held up, with more than 64 KiB each, are beyond it
+MOST = 400 << 10  # eight blocked connections with more than 64 KiB each exceed it
 
 
 async def test_unread_output_is_limited(make_edge: MakeEdge) -> None:
-    # 7.3: who holds most has to go, and its messages go back; the others get theirs once they read
+    # 7.3: the connection that holds most is closed and its messages are returned; the others read theirs later
     edge = await make_edge(listeners=PATIENT, output=MOST)
     reader = await filled(edge, 80, MIB)
     peers = [await deaf(edge) for _ in range(8)]
@@ -87,7 +87,7 @@ async def leased_by_nobody(edge: LiveEdge) -> bool:
 
 
 async def test_blocked_connection_is_not_read(make_edge: MakeEdge) -> None:
-    # 7.3: and when it reads again it is answered, every request in its order
+    # 7.3: once the client reads again, every request is answered in order
     edge = await make_edge(listeners=PATIENT)
     client = await deaf(edge)
     nil, requests = tmq.nil_mqid(client.dialect), 120_000
@@ -102,17 +102,17 @@ async def test_blocked_connection_is_not_read(make_edge: MakeEdge) -> None:
 
 
 async def send_all(client: Client, data: bytes) -> None:
-    """As fast as it is read, however long that takes."""
+    """Send all data as fast as it is read, without a time limit."""
     await asyncio.get_running_loop().sock_sendall(client.sock, data)
 
 
 def blocked(edge: LiveEdge) -> int:
-    """Connections whose output waits for the peer."""
+    """Return the number of connections whose output waits for the peer."""
     return sum(connection.is_blocked() for connection in edge.connections())
 
 
 async def test_requests_after_large_replies_are_answered(make_edge: MakeEdge) -> None:
-    # 7.3, 1.2: held up in the middle of what was sent ahead, and not for ever
+    # 7.3, 1.2: blocked within pipelined requests, but not for ever
     edge = await make_edge(listeners=PATIENT)
     await filled(edge, 24, MIB)
     client = await deaf(edge)
@@ -133,10 +133,10 @@ async def test_requests_after_large_replies_are_answered(make_edge: MakeEdge) ->
 
 
 async def test_waiting_for_the_client_is_not_request_time(make_edge: MakeEdge) -> None:
-    """Else PenstockSlowRequests sounded for each client that reads slowly"""
+    """Check that time spent waiting for a slow client does not raise PenstockSlowRequests."""
     edge = await make_edge(listeners=PATIENT)
     await filled(edge, 12, MIB)
-    client = await edge.client(receive_buffer=256 << 10)  # once it reads, it reads fast
+    client = await edge.client(receive_buffer=256 << 10)  # a fast reader, once it reads
     await client.queue(b"q")
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -148,7 +148,7 @@ async def test_waiting_for_the_client_is_not_request_time(make_edge: MakeEdge) -
     assert [await client.message() for _ in range(12)] == [bytes([number]) * MIB for number in range(12)]
     edge.tally.publish()
     assert edge.value("penstock_request_seconds_count", operation=tmq.Operation.DNQ.value) == 12
-    most_s = loop.time() - began - waited_s  # of each
+    most_s = loop.time() - began - waited_s  # for each request
     assert edge.value("penstock_request_seconds_sum", operation=tmq.Operation.DNQ.value) <= 12 * most_s
 
 
@@ -170,7 +170,7 @@ async def test_others_are_served_meanwhile(make_edge: MakeEdge) -> None:
 
 
 async def test_slow_reader_is_not_closed(make_edge: MakeEdge) -> None:
-    # 7.3: it takes longer than the limit, and there is always some progress
+    # 7.3: longer than the limit, but always making progress
     edge = await make_edge(listeners=SMALL_BUFFER)
     await filled(edge, 12, MIB)
     slow = await deaf(edge)
@@ -178,13 +178,13 @@ async def test_slow_reader_is_not_closed(make_edge: MakeEdge) -> None:
     started = asyncio.get_running_loop().time()
     for number in range(12):
         assert await slow.message() == bytes([number]) * MIB
-        await asyncio.sleep(0.15)  # slow is what it is to be
+        await asyncio.sleep(0.15)  # the client is slow on purpose
     assert asyncio.get_running_loop().time() - started > 2 * 0.6
     assert not edge.refusals()["write_timeout"]
 
 
 async def test_timeout_does_not_apply_while_reading_is_paused(make_edge: MakeEdge) -> None:
-    # 7.3: the count begins anew when the server reads again
+    # 7.3: the time limit starts again when the server reads again
     edge = await make_edge(listeners=PATIENT, request_timeout_s=0.6)
     await filled(edge, 8, MIB)
     client = await deaf(edge)

@@ -15,19 +15,19 @@ from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge
 
 MIB = 1 << 20
-CHUNK = 256 << 10  # octets that a connection is given at a time at most
+CHUNK = 256 << 10  # octets delivered to a connection at a time, at most
 Q, TARGET = tmq.mqid_of(b"q"), tmq.mqid_of(b"target")
 BRISK = {"patience_s": 0.3, "reply_timeout_s": 0.5, "call_deadline_s": 1.0}
 
 
 @pytest.fixture
 async def edge(own_server: Server, make_edge: MakeEdge) -> LiveEdge:
-    """An edge with short times on a server of its own."""
+    """Return an edge with short timeouts on a server of its own."""
     return await make_edge(own_server.url, request_timeout_s=1.5, eof_grace_s=0.1, store=BRISK)
 
 
 async def test_stopped_and_continued(edge: LiveEdge, own_server: Server) -> None:
-    """7.2: what was sent is answered with its known outcome or not at all; stored once or not at all"""
+    """Check that each ENQ is answered with its known outcome or not at all, and stored at most once (7.2)."""
     clients = [await edge.client() for _ in range(8)]
     mqid = await clients[0].queue(b"q")
     for client in clients[1:]:
@@ -41,14 +41,14 @@ async def test_stopped_and_continued(edge: LiveEdge, own_server: Server) -> None
     found = await reader.drain(await reader.queue(b"q"))
     assert len(set(found)) == len(found), "stored twice"
     for n, outcome in enumerate(found_out):
-        assert outcome is not True, "an OK from a store that stood still"
+        assert outcome is not True, "an OK from a stopped store"
         if outcome is False:
-            assert b"%d" % n not in found, "failed, and stored all the same"
-    assert None in found_out, "what had been sent was answered without being known"
+            assert b"%d" % n not in found, "failed, but stored"
+    assert None in found_out, "all requests were answered, although the store was stopped"
 
 
 async def test_requests_fail_while_the_store_is_stopped(edge: LiveEdge, own_server: Server) -> None:
-    """7.2: closed unanswered once the request timeout is over; what was answered as failed was not done"""
+    """Check that requests are closed unanswered after the request timeout, and failed ones were not executed (7.2)."""
     dnq, te, create, delete, select, opener, witness = [await edge.client() for _ in range(7)]
     for client in (dnq, te, select, witness):
         await client.queue(b"q")
@@ -64,14 +64,14 @@ async def test_requests_fail_while_the_store_is_stopped(edge: LiveEdge, own_serv
     (done, made, removed), (body, number, mqid) = await changes, await looks
     own_server.cont()
     await until(edge.is_ready)
-    assert True not in (done, made, removed), "an OK from a store that stood still"
+    assert True not in (done, made, removed), "an OK from a stopped store"
     assert (body, mqid) == (None, None)
     assert number in (None, tmq.UNUSABLE)
     for client in (dnq, te, create, delete, select, opener):
         client.close()
     await until(lambda: free(edge))
     found = await witness.drain(Q), await witness.drain(TARGET)
-    assert found in (([b"1", b"2", b"3"], []), ([b"2", b"3"], [b"moved"])), "neither done nor undone"
+    assert found in (([b"1", b"2", b"3"], []), ([b"2", b"3"], [b"moved"])), "neither committed nor aborted"
     assert done is None or found[1] == []
     assert made is None or await witness.open(b"new") is None
     assert removed is None or await witness.open(b"old") is not None
@@ -82,8 +82,8 @@ async def free(edge: LiveEdge) -> bool:
 
 
 async def test_pending_requests_are_limited(own_server: Server, make_edge: MakeEdge) -> None:
-    """7.3: beyond the bound no client is read any more, and all is answered once the store goes on"""
-    # with its usual, long times: nothing is given up meanwhile
+    """Check that beyond the limit no client is read, and that all are answered once the store continues (7.3)."""
+    # with the default, long timeouts: no request is given up meanwhile
     edge = await make_edge(own_server.url, store={"max_pending_bytes": 2 * MIB})
     clients = [await edge.client() for _ in range(4)]
     for client in clients:
@@ -98,7 +98,7 @@ async def test_pending_requests_are_limited(own_server: Server, make_edge: MakeE
         await until(lambda: waiting.congested)
         await clients[0].is_silent(0.3)
         read = traffic.received - before
-        # each was given what took it beyond the bound, and what had come before its reading stopped
+        # each read up to the limit, and what had arrived before reading stopped
         most = waiting.max_bytes + len(clients) * 2 * CHUNK
         assert waiting.max_bytes < waiting.pending_bytes <= read <= most
         assert edge.budget.total <= len(clients) * 2 * CHUNK
@@ -116,7 +116,7 @@ async def test_pending_requests_are_limited(own_server: Server, make_edge: MakeE
 async def test_opens_do_not_wait_for_each_other(
     own_server: Server, make_edge: MakeEdge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """7.2: each is told within the time of one attempt and the patience to come next, however many ask"""
+    """Check that each of many OPENs is answered within the time of one attempt and one wait (7.2)."""
     monkeypatch.setattr(link, "PATIENCE_S", 0.4)
     edge = await make_edge(own_server.url)
     edge.service.store.connector.reply_timeout_s = 0.8
@@ -129,7 +129,7 @@ async def test_opens_do_not_wait_for_each_other(
     finally:
         own_server.cont()
     assert found == [None] * len(clients)
-    assert took_s < 3.0  # twelve attempts, one after the other, are ten seconds
+    assert took_s < 3.0  # twelve attempts in sequence would take ten seconds
     await until(lambda: opens(clients[0]))
 
 

@@ -1,4 +1,4 @@
-"""Test a store that is away, full, read-only or empty: no success without storage (tmq.md 7.2)."""
+"""Test a store that is down, full, read-only or empty: no request succeeds without being stored (tmq.md 7.2)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ BRISK = {"patience_s": 0.3, "reply_timeout_s": 0.5, "call_deadline_s": 1.0}
 
 @pytest.fixture
 async def edge(own_server: Server, make_edge: MakeEdge) -> LiveEdge:
-    """An edge with short times on a server of its own."""
+    """Return an edge with short timeouts on a server of its own."""
     return await make_edge(own_server.url, request_timeout_s=1.5, eof_grace_s=0.1, store=BRISK)
 
 
 async def test_killed_and_back(edge: LiveEdge, own_server: Server) -> None:
-    """7.2: failed while it is away, nothing of it is stored later, service resumes by itself"""
+    """Check that ENQs fail without being stored later while the store is down, and that service resumes (7.2)."""
     client = await edge.client()
     mqid = await client.queue(b"q")
     await client.put(mqid, b"before")
     own_server.kill9()
-    await until(lambda: not edge.is_ready())  # what was sent before it is known could only end unanswered
+    await until(
+        lambda: not edge.is_ready()
+    )  # requests sent before the outage is detected could only stay unanswered
     assert not await client.enq(mqid, b"away")
     assert await client.dnq(mqid) is None
     assert await client.select(mqid) == tmq.UNUSABLE
@@ -45,7 +47,7 @@ async def test_killed_and_back(edge: LiveEdge, own_server: Server) -> None:
 
 
 async def test_transaction_across_a_restart(edge: LiveEdge, own_server: Server) -> None:
-    """5.3: leases and buffered messages live through the death of the store"""
+    """Check that leases and buffered messages survive the death of the store (5.3)."""
     client = await edge.client()
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1", b"2")
@@ -60,7 +62,7 @@ async def test_transaction_across_a_restart(edge: LiveEdge, own_server: Server) 
 
 
 async def test_killed_again_and_again_under_load(edge: LiveEdge, own_server: Server) -> None:
-    """7.2: what was answered OK is there, once and in its order; what was failed is not; the rest may be"""
+    """Check that acknowledged messages are stored once and in order, failed ones are not, and others may be (7.2)."""
     clients = [await edge.client() for _ in range(4)]
     for client in clients:
         await client.queue(b"q")
@@ -80,12 +82,12 @@ async def test_killed_again_and_again_under_load(edge: LiveEdge, own_server: Ser
     for name, outcome in enumerate(outcomes):
         mine = [int(number) for owner, number in found if int(owner) == name]
         assert mine == sorted(set(mine)), "twice, or out of order"
-        assert not {n for n, ok in outcome.items() if ok} - set(mine), "an OK for something lost"
-        assert not {n for n, ok in outcome.items() if not ok} & set(mine), "failed, and there all the same"
+        assert not {n for n, ok in outcome.items() if ok} - set(mine), "an OK for a lost message"
+        assert not {n for n, ok in outcome.items() if not ok} & set(mine), "failed, but stored"
 
 
 async def stream(client: Client, name: int, halt: asyncio.Event) -> dict[int, bool]:
-    """ENQs, ten sent ahead at a time; each one's answer, as far as there was one."""
+    """Send ENQs, ten at a time; return the reply to each that was answered."""
     outcome: dict[int, bool] = {}
     for start in range(0, 4_000, 10):
         if halt.is_set():
@@ -104,7 +106,7 @@ async def has_grown(edge: LiveEdge, size: int) -> bool:
 
 
 async def test_transaction_fails_if_the_store_is_full(edge: LiveEdge, own_server: Server) -> None:
-    """5.3, 7.2: fails as a whole, and what it had taken is back"""
+    """Check that a commit to a full store fails as a whole, and that its messages are returned (5.3, 7.2)."""
     client = await edge.client()
     await client.queue(b"q")
     await client.queue(b"target")
@@ -124,7 +126,7 @@ async def test_transaction_fails_if_the_store_is_full(edge: LiveEdge, own_server
 
 
 async def test_full(edge: LiveEdge, own_server: Server) -> None:
-    """7.2, store: publishes stop at 75 % of maxmemory, taking out goes on"""
+    """Check that ENQs fail at 75 % of maxmemory, while DNQs continue (7.2)."""
     client = await edge.client()
     mqid = await client.queue(b"q")
     await client.put(mqid, *([bytes(10_000)] * 100))
@@ -145,7 +147,7 @@ async def accepted(client: Client, mqid: bytes) -> bool:
 
 
 async def test_store_with_eviction_is_refused(edge: LiveEdge, own_server: Server) -> None:
-    """7.2: it would lose messages, so it gets none"""
+    """Check that a store with eviction gets no messages, as it could lose them (7.2)."""
     client = await edge.client()
     mqid = await client.queue(b"q")
     with own_server.configured(maxmemory_policy="allkeys-lru"):
@@ -155,7 +157,7 @@ async def test_store_with_eviction_is_refused(edge: LiveEdge, own_server: Server
 
 
 async def test_read_only(edge: LiveEdge, own_server: Server) -> None:
-    """7.2: it became a replica of nobody who answers"""
+    """Check that ENQs fail while the store is a replica of an unreachable server (7.2)."""
     client = await edge.client()
     mqid = await client.queue(b"q")
     await client.put(mqid, b"before")
@@ -168,7 +170,7 @@ async def test_read_only(edge: LiveEdge, own_server: Server) -> None:
 
 
 async def test_empty(edge: LiveEdge, own_server: Server) -> None:
-    """store: an empty store is not taken for an empty queue; once set up anew, old handles stay unusable"""
+    """Check that an empty store is not taken for an empty queue, and old handles stay invalid after its setup."""
     client = await edge.client()
     mqid = await client.queue(b"q")
     await client.put(mqid, b"lost with the store")

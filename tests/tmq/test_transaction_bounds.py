@@ -27,13 +27,13 @@ async def test_sixteen_messages_of_1_mib_are_16_mib(client: Client) -> None:
     for number in range(16):
         assert await client.enq(mqid, bytes([number]) * MIB)
     assert not await client.enq(mqid, b"x")
-    assert await client.enq(mqid, b""), "an empty one takes no room"
+    assert await client.enq(mqid, b""), "an empty message needs no room"
     assert await client.te()
     assert [body[:1] for body in await client.drain(mqid)] == [*(bytes([n]) for n in range(16)), b""]
 
 
 async def test_dnqs_count_as_operations(make_edge: MakeEdge) -> None:
-    # 5.2: the DNQ that would exceed it fails, its message stays where it was
+    # 5.2: the DNQ that would exceed the limit fails, and its message stays in its place
     edge = await make_edge(transaction={"max_bytes": 1_000})
     client, other = await edge.client(), await edge.client()
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
@@ -105,7 +105,7 @@ async def test_thousand_messages_from_many_queues(edge: LiveEdge, client: Client
 
 
 async def test_at_most_once_applies_outside_transactions(edge: LiveEdge, client: Client) -> None:
-    # 5.4, 6.1: in a transaction a message is leased whatever the queue's document says, and an abort brings it back
+    # 5.4, 6.1: a transaction always leases its messages, for any document of the queue, and an abort returns them
     await edge.declare("once", delivery=Delivery.AT_MOST_ONCE)
     mqid = await client.queue(b"once")
     await client.put(mqid, b"1", b"2")
@@ -118,12 +118,12 @@ async def test_at_most_once_applies_outside_transactions(edge: LiveEdge, client:
     assert await client.drain(mqid) == [b"2"]
 
 
-# 5.4: the time limit
+# The time limit (5.4)
 
 
 @pytest.fixture
 async def hasty(own_server: Server, make_edge: MakeEdge) -> LiveEdge:
-    """An edge whose transactions have little time, on a server that can be stopped."""
+    """Return an edge with a short transaction time limit, on a server that can be stopped."""
     return await make_edge(own_server.url, transaction={"time_limit_s": 0.3}, eof_grace_s=0.1)
 
 
@@ -131,7 +131,7 @@ async def hasty(own_server: Server, make_edge: MakeEdge) -> LiveEdge:
 async def test_message_taken_after_the_time_limit_is_returned(
     hasty: LiveEdge, own_server: Server, end: str
 ) -> None:
-    # 5.4: that DNQ fails and its message goes back at once: it is not this connection's
+    # 5.4: that DNQ fails, and its message returns at once: this connection does not hold it
     client, other = await hasty.client(), await hasty.client()
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
     await client.put(mine, b"1", b"2")
@@ -148,7 +148,7 @@ async def test_message_taken_after_the_time_limit_is_returned(
 
 
 async def test_time_limit_ends_with_te(hasty: LiveEdge, own_server: Server) -> None:
-    # 5.4: the store takes longer than the limit, and TE is done all the same
+    # 5.4: the store takes longer than the limit, and TE still succeeds
     client = await hasty.client()
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1")
@@ -157,7 +157,7 @@ async def test_time_limit_ends_with_te(hasty: LiveEdge, own_server: Server) -> N
     assert await client.enq(mqid, b"2")
     own_server.stop()
     answer = asyncio.ensure_future(client.te())
-    await asyncio.sleep(0.6)  # longer than the limit: nothing can be waited for, as nothing may happen
+    await asyncio.sleep(0.6)  # longer than the limit: there is no event to wait for
     own_server.cont()
     assert await answer
     assert await client.drain(mqid) == [b"2"]
@@ -165,7 +165,7 @@ async def test_time_limit_ends_with_te(hasty: LiveEdge, own_server: Server) -> N
 
 
 async def test_limit_applies_to_each_transaction(hasty: LiveEdge) -> None:
-    # 5.4: after TA or TE the next one has its full time
+    # 5.4: after TA or TE the next transaction has its full time
     client = await hasty.client()
     mqid = await client.queue(b"q")
     assert await client.ts()

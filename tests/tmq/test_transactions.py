@@ -12,7 +12,7 @@ from tests.tmq.live import LiveEdge
 
 
 async def test_each_connection_has_one_transaction(client: Client, other: Client) -> None:
-    """5.1"""
+    """Check that each connection has at most one transaction, of its own (5.1)."""
     assert not await client.te()
     assert not await client.ta()
     assert await client.ts()
@@ -24,7 +24,7 @@ async def test_each_connection_has_one_transaction(client: Client, other: Client
 
 
 async def test_requests_on_whole_queues_are_not_transactional(client: Client, other: Client) -> None:
-    """5.1"""
+    """Check that operations on whole queues take effect at once within a transaction (5.1)."""
     assert await client.ts()
     assert await client.create(b"outside")
     mqid = await other.open(b"outside")
@@ -40,7 +40,7 @@ async def test_requests_on_whole_queues_are_not_transactional(client: Client, ot
 
 
 async def test_enqs_are_invisible_until_te(client: Client, other: Client) -> None:
-    """5.2"""
+    """Check that ENQs of a transaction become visible with TE (5.2)."""
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
     assert await client.ts()
     assert await client.enq(mine, b"hidden")
@@ -52,7 +52,7 @@ async def test_enqs_are_invisible_until_te(client: Client, other: Client) -> Non
 
 
 async def test_taken_message_is_not_delivered_to_others(client: Client, other: Client) -> None:
-    """5.2"""
+    """Check that a message taken in a transaction is not delivered to other clients (5.2)."""
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
     await client.put(mine, b"1", b"2")
     assert await client.ts()
@@ -65,7 +65,7 @@ async def test_taken_message_is_not_delivered_to_others(client: Client, other: C
 
 
 async def test_operation_above_1000_fails(client: Client) -> None:
-    """5.2"""
+    """Check that a transaction allows 1000 operations (5.2)."""
     mqid = await client.queue(b"q")
     assert await client.ts()
     await client.put(mqid, *(b"%d" % n for n in range(998)))
@@ -79,7 +79,7 @@ async def test_operation_above_1000_fails(client: Client) -> None:
 
 
 async def test_octets_of_a_transaction_are_limited(make_edge: MakeEdge) -> None:
-    """5.2, with a smaller bound"""
+    """Check that operations fail above a transaction's limit of octets (5.2)."""
     edge = await make_edge(transaction={"max_bytes": 1000})
     client = await edge.client()
     mqid = await client.queue(b"q")
@@ -95,7 +95,7 @@ async def test_octets_of_a_transaction_are_limited(make_edge: MakeEdge) -> None:
 
 
 async def test_commit_applies_to_all_queues_or_none(edge: LiveEdge, client: Client, other: Client) -> None:
-    """5.3: one full queue dooms the whole"""
+    """Check that one full queue fails the whole transaction (5.3)."""
     await edge.declare("small", max_length=1)
     source, small, large = (
         await client.queue(b"source"),
@@ -121,7 +121,7 @@ async def test_commit_applies_to_all_queues_or_none(edge: LiveEdge, client: Clie
 
 
 async def test_space_freed_by_the_transaction_counts(edge: LiveEdge, client: Client) -> None:
-    """5.3: a full queue, one message taken and one put"""
+    """Check that a full queue accepts a message in a transaction that takes one from it (5.3)."""
     await edge.declare("full", max_length=1)
     mqid = await client.queue(b"full")
     await client.put(mqid, b"old")
@@ -133,7 +133,7 @@ async def test_space_freed_by_the_transaction_counts(edge: LiveEdge, client: Cli
 
 
 async def test_deleted_queue_fails_the_transaction(edge: LiveEdge, client: Client, other: Client) -> None:
-    """5.3, 5.6: also when a queue of the same name exists again"""
+    """Check that TE fails if a queue was deleted, even if one with the same name exists again (5.3, 5.6)."""
     mqid, kept = await client.queue(b"doomed"), await client.queue(b"kept")
     assert await client.ts()
     assert await client.enq(mqid, b"1")
@@ -146,7 +146,7 @@ async def test_deleted_queue_fails_the_transaction(edge: LiveEdge, client: Clien
 
 
 async def test_lost_lease_fails_the_transaction(edge: LiveEdge, client: Client, other: Client) -> None:
-    """5.3: the queue was emptied behind the transaction's back"""
+    """Check that TE fails if a message that it took was purged meanwhile (5.3)."""
     mqid, kept = await client.queue(b"q"), await client.queue(b"kept")
     await client.put(mqid, b"taken")
     assert await client.ts()
@@ -159,7 +159,7 @@ async def test_lost_lease_fails_the_transaction(edge: LiveEdge, client: Client, 
 
 
 async def test_empty_transaction_succeeds(client: Client) -> None:
-    """5.3"""
+    """Check that TE succeeds without operations (5.3)."""
     assert await client.ts()
     assert await client.te()
 
@@ -168,7 +168,7 @@ async def test_empty_transaction_succeeds(client: Client) -> None:
 
 
 async def test_queue_of_another_domain_is_refused(edge: LiveEdge, client: Client) -> None:
-    """5.5"""
+    """Check that a transaction refuses queues of a second domain (5.5)."""
     far: Queue = await edge.declare("far", domain="elsewhere")
     assert far.domain == "elsewhere"
     near_id, far_id = await client.queue(b"near"), await client.queue(b"far")
@@ -183,7 +183,7 @@ async def test_queue_of_another_domain_is_refused(edge: LiveEdge, client: Client
 
 
 async def test_handles_of_a_deleted_queue_stay_unusable(client: Client, other: Client) -> None:
-    """5.6, 2.3"""
+    """Check that handles of a deleted queue stay invalid after it was created again (5.6, 2.3)."""
     mqid = await client.queue(b"q")
     assert await other.delete(b"q")
     assert await other.create(b"q")
@@ -196,7 +196,7 @@ async def test_handles_of_a_deleted_queue_stay_unusable(client: Client, other: C
 
 
 async def test_return_to_a_deleted_queue_is_dropped(client: Client, other: Client) -> None:
-    """5.6"""
+    """Check that an abort drops messages of a deleted queue (5.6)."""
     mqid = await client.queue(b"q")
     await client.put(mqid, b"old")
     assert await client.ts()

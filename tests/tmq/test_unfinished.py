@@ -1,4 +1,4 @@
-"""Test peers that do not finish a request, and silent peers (tmq.md 7.3)."""
+"""Test clients that leave a request unfinished, and silent clients (tmq.md 7.3)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Q = tmq.mqid_of(b"q")
     ids=["code", "name", "name_too_long", "mqid", "body", "body_too_large", "length"],
 )
 async def test_unfinished_request_times_out(make_edge: MakeEdge, beginning: bytes) -> None:
-    # 7.3: counted from its first byte; a body being thrown away too
+    # 7.3: measured from its first byte, also while a body is being skipped
     edge = await make_edge(request_timeout_s=0.3)
     client = await edge.client()
     assert await client.create(b"q")
@@ -40,7 +40,7 @@ async def test_unfinished_request_times_out(make_edge: MakeEdge, beginning: byte
 
 
 async def test_timeout_is_not_per_byte(make_edge: MakeEdge) -> None:
-    # 7.3: one byte now and then does not help; 100 who try harm nobody
+    # 7.3: single bytes do not extend the time; 100 such clients do not affect others
     edge = await make_edge(request_timeout_s=0.6)
     other = await edge.client()
     await other.queue(b"q")
@@ -62,28 +62,28 @@ async def trickle(client: Client, request: bytes) -> None:
                 return
     except (ConnectionError, EOFError):
         return
-    raise AssertionError("it was let finish")
+    raise AssertionError("the request was completed")
 
 
 async def test_timeout_begins_with_each_request(make_edge: MakeEdge) -> None:
-    # 7.3: slow, but within it, as often as one likes
+    # 7.3: slow but within the limit, any number of times
     edge = await make_edge(request_timeout_s=0.8)
     client = await edge.client()
     await client.queue(b"q")
     for number in range(6):
         request = tmq.encode_enq(Q, b"%d" % number)
         await client.send(request[:20])
-        await asyncio.sleep(0.2)  # slow is what it is to be
+        await asyncio.sleep(0.2)  # the client is slow on purpose
         await client.send(request[20:])
         assert await client.read(1) == b"\1"
     assert len(await client.drain(Q)) == 6
 
 
-# who says nothing
+# Silent clients
 
 
 async def test_idle_between_requests_is_allowed(make_edge: MakeEdge) -> None:
-    # 7.3: longer than every timeout, whatever was said before
+    # 7.3: longer than every timeout, after any requests
     edge = await make_edge(
         request_timeout_s=0.2, eof_grace_s=0.05, listeners={"document": {"port": 0, "write_timeout_s": 0.6}}
     )
@@ -102,7 +102,7 @@ async def test_idle_between_requests_is_allowed(make_edge: MakeEdge) -> None:
 
 
 async def test_connection_beyond_the_limit_is_refused(make_edge: MakeEdge) -> None:
-    # others are unharmed
+    # others are unaffected
     edge = await make_edge(listeners={"document": {"port": 0, "max_connections": 2}})
     first, second = await edge.client(), await edge.client()
     third = await edge.client()

@@ -1,6 +1,6 @@
-"""Every vector on its dialect's port: the cut of the bytes does not matter (tmq.md 1.1), nor sending ahead (1.2).
+"""Check every vector on its dialect's port, with bytes cut anywhere (tmq.md 1.1) and requests sent ahead (1.2).
 
-That a request may be cut at any single place, the codec's tests show (tests/protos).
+The codec's tests check that a request may be cut at any single place (tests/protos).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.tmq.vectors import LONE_FIVE, VECTORS, Vector, every_vector
 
 @every_vector
 async def test_as_given(edge: LiveEdge, vector: Vector) -> None:
-    # each on one fresh connection to a server with an empty store (vectors/README.md)
+    # each on a new connection to a server with an empty store (vectors/README.md)
     client = await edge.client(vector.dialect)
     for exchange in vector.conversation:
         await client.send(exchange.send)
@@ -29,7 +29,7 @@ async def test_byte_by_byte(edge: LiveEdge, vector: Vector) -> None:
     listener = "patient" if is_patient else vector.dialect
     client = await edge.client(listener)
     for exchange in vector.conversation:
-        # with a short grace, a 5 cut from its MQID may come so late that it is a TS (3.1)
+        # with a short grace, a 5 cut from its MQID may arrive so late that it is a TS (3.1)
         is_whole = vector.has_lone_five and exchange.send.startswith(LONE_FIVE)
         pieces = [exchange.send] if is_whole else [bytes((byte,)) for byte in exchange.send]
         await edge.deliver(listener, client, *pieces)
@@ -38,7 +38,7 @@ async def test_byte_by_byte(edge: LiveEdge, vector: Vector) -> None:
 
 @pytest.mark.parametrize("vector", [v for v in VECTORS if not v.has_lone_five], ids=lambda v: v.name)
 async def test_pipelined_conversation_with_fin(edge: LiveEdge, vector: Vector) -> None:
-    # tmq.md 1.2, 6.1: replies come in the order of the requests; after a half-close every one, then the server's FIN
+    # tmq.md 1.2, 6.1: replies come in the order of the requests; after a half-close all of them, then the server's FIN
     client = await edge.client(vector.dialect)
     await client.send(*(exchange.send for exchange in vector.conversation))
     client.fin()

@@ -34,7 +34,7 @@ async def test_every_other_code_closes_the_connection(edge: LiveEdge, listener: 
 
 
 async def test_requests_before_a_violation_are_answered(client: Client, other: Client) -> None:
-    # 3.2: what comes behind it is not
+    # 3.2: the bytes after it are not executed
     mqid = await client.queue(b"q")
     await client.send(
         tmq.encode_enq(mqid, b"1")
@@ -51,7 +51,7 @@ async def test_requests_before_a_violation_are_answered(client: Client, other: C
 
 @pytest.mark.parametrize("listener", ["document", "reference"])
 async def test_truncated_request_is_not_executed(edge: LiveEdge, listener: str) -> None:
-    # 3.3: those before it are answered
+    # 3.3: earlier requests are answered
     client, other = await edge.client(listener), await edge.client(listener)
     mqid = await client.queue(b"q")
     await client.send(tmq.encode_enq(mqid, b"whole") + tmq.encode_enq(mqid, b"torn")[:-1])
@@ -118,7 +118,7 @@ async def test_both_dialects_share_the_queues(edge: LiveEdge) -> None:
 
 
 async def test_replies_come_in_the_order_of_the_requests(client: Client) -> None:
-    # 1.2: each is done as if the one before had been waited for
+    # 1.2: each is executed as if the client had waited for the reply to the one before
     mqid = tmq.mqid_of(b"q")
     talk = [
         (tmq.encode_open(b"q"), tmq.nil_mqid(Dialect.DOCUMENT)),
@@ -146,7 +146,7 @@ async def test_replies_come_in_the_order_of_the_requests(client: Client) -> None
 
 
 async def test_enq_is_done_before_a_later_delete(edge: LiveEdge, client: Client) -> None:
-    # 1.2: also when the way to the store is full of others' messages
+    # 1.2: also when the store's queue of requests is filled by other clients
     busy = [await edge.client() for _ in range(6)]
     for crowd in busy:
         await crowd.queue(b"busy")
@@ -162,7 +162,7 @@ async def test_enq_is_done_before_a_later_delete(edge: LiveEdge, client: Client)
 
 
 async def test_long_runs_of_one_kind_are_answered_one_by_one(client: Client) -> None:
-    # 7.6: more than are handled together
+    # 7.6: more than are executed together
     mqid = await client.queue(b"q")
     await client.send(tmq.encode_enq(mqid, b"same") * 2_500)
     assert await client.read(2_500) == b"\1" * 2_500
@@ -174,7 +174,7 @@ async def test_long_runs_of_one_kind_are_answered_one_by_one(client: Client) -> 
 
 
 async def test_runs_on_many_queues_keep_the_order_of_each(client: Client) -> None:
-    # 1.2, 7.6: 64 runs may wait for the store at a time; here are more
+    # 1.2, 7.6: at most 64 runs wait for the store at a time; this test sends more
     queues = [await client.queue(b"%d" % n) for n in range(3)]
     await client.send(*(tmq.encode_enq(queues[n % 3], b"%d" % n) for n in range(600)))
     assert await client.read(600) == b"\1" * 600

@@ -1,4 +1,4 @@
-"""The vectors of tests/vectors/tmq.json, for conversations with a live edge."""
+"""Read the vectors of tests/vectors/tmq.json, for conversations with a live edge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that send a message away and wait, on a store without edges."""
+"""Run commands that send a message to another system and wait, on a store without edges."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Sending:
         assert self.process.poll() is None, self.process.communicate()
 
     def end(self, code: int) -> tuple[dict[str, Any], str]:
-        """Return its JSON and its last line."""
+        """Check the exit code; return the command's JSON and its last line."""
         out, err = self.process.communicate(timeout=30)
         assert self.process.returncode == code, (out, err)
         lines = [

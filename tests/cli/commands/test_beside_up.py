@@ -1,4 +1,4 @@
-"""Commands, clients and the console next to a running `penstock up`."""
+"""Test commands, clients and the console next to a running `penstock up`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ DOCUMENT = "apiVersion: penstock.dev/v1alpha1\nkind: Queue\nmetadata: {name: '%s
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Stops after this module: seven idle processes use a fiftieth of a processor."""
+    """Yield a running system, stopped after this module: seven idle processes use a fiftieth of a processor."""
     with running(Shell(tmp_path_factory.mktemp("cli"))) as up:
         yield up
 
 
 @pytest.fixture(scope="module")
 def beside(system: Up) -> Shell:
-    """The folder of the running `up`."""
+    """Return the shell of the running `up`."""
     return system.shell
 
 
@@ -75,7 +75,7 @@ def test_doctor_finds_a_good_store(beside: Shell) -> None:
 
 
 def test_show_and_list_report_owner_and_condition(beside: Shell) -> None:
-    """The edge owns the queue and knows no peer."""
+    """Check that `show` and `list` report that the edge owns the queue and knows no peer."""
     name = "elsewhere"
     beside.run("queue", "create", name, "--remote-protocol", "rqp-mca", "--remote-queue-id", "71")
     beside.run("put", name, "x")
@@ -94,7 +94,7 @@ def test_show_and_list_report_owner_and_condition(beside: Shell) -> None:
 
 
 def test_rqp_send_timeout_reports_condition_and_queue(beside: Shell) -> None:
-    """No machine is known, so that none answers (rqp_cast.md 4.1)."""
+    """Check that a timeout without known machines reports condition and queue (rqp_cast.md 4.1)."""
     stays, number = declare(beside, "away", "rqp-cast", key=999), 999
     told = beside.run("rqp", "send", "--key", str(number), "--wait", "--timeout", "6", "--json", "x", code=5)
     assert told.object == {"queue": stays, "state": "waits", "reason": "no_answer"}

@@ -1,4 +1,4 @@
-"""penstock config; exit status of commands with invalid arguments."""
+"""Test `penstock config`, and the exit status of commands with invalid arguments."""
 
 from __future__ import annotations
 

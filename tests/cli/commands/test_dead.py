@@ -1,4 +1,4 @@
-"""penstock dead: list, show, redrive, purge."""
+"""Test `penstock dead`: list, show, redrive, purge."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_dead_letters_are_listed_and_filtered(shell: Shell, queue: str) -> None:
 
 
 def test_ctrl_c_ends_a_catastrophic_regex(shell: Shell, queue: str) -> None:
-    """`re` does not return for years and blocks other code meanwhile."""
+    """Check that Ctrl-C ends a search with `re`, which would run for years and blocks other code."""
     bury(shell, queue, ("rejected", b"a" * 100))
     listing = shell.spawn("dead", "list", queue, "--match", "(a+)+b", stdout=-1, stderr=-1)
     try:

@@ -1,4 +1,4 @@
-"""penstock dead export, penstock dead import: GARBAGE_MSGs (rqp_cast.md 2.1, docs/cli.md)."""
+"""Test `penstock dead export` and `import`: GARBAGE_MSGs (rqp_cast.md 2.1, docs/cli.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INJURED, PARTIALLY_RECEIVED, ZOMBIE = range(3)
 
 
 def garbage(body: bytes, reason: int) -> bytes:
-    """Encode as in the specification: message_size, data, reason."""
+    """Encode a letter as in the specification: message_size, data, reason."""
     return struct.pack(">I", len(body)) + body + struct.pack(">I", reason)
 
 
@@ -46,7 +46,7 @@ def test_export_writes_garbage_msgs(shell: Shell, queue: str) -> None:
 
 
 class Disk:
-    """Records the size of a file at each sync."""
+    """A record of the file's size at each sync."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = path
@@ -60,7 +60,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 def test_export_syncs_the_file_once_at_the_end(shell: Shell, queue: str, disk: Disk) -> None:
-    """Not after each letter."""
+    """Check that an export syncs its file once at the end, and not after each letter."""
     bury(shell, queue, *(("zombie", b"x") for _ in range(PAGE + 1)))
 
     async def export(store: Store) -> None:
@@ -107,7 +107,7 @@ def test_filters_select_letters(shell: Shell, queue: str) -> None:
 
 
 def test_purge_after_filtered_export_needs_the_same_filters(shell: Shell, queue: str) -> None:
-    """--until alone would delete letters that the filters left out of the file."""
+    """Check that a purge after a filtered export needs the filters, as --until alone would delete other letters."""
     _, last, _ = bury(shell, queue, ("injured", b"1"), ("expired", b"2"), ("expired", b"3"))
     filters = ("--reason", "expired", "--until", last)
     done = shell.run("dead", "export", queue, GARBAGE, *filters)
@@ -127,7 +127,7 @@ def test_purge_after_filtered_export_needs_the_same_filters(shell: Shell, queue:
 
 
 def test_import_restores_exported_letters(shell: Shell, queue: str, new_queue: Callable[..., str]) -> None:
-    """From a file and from standard input, thousands of them, in order."""
+    """Check an import of thousands of letters from a file and from standard input, in order."""
     kinds = ("injured", "partially_received", "zombie")
     wanted = [(kinds[number % 3], f"{number} " + "x" * (number % 300)) for number in range(1000)]
     bury(shell, queue, *((reason, body.encode()) for reason, body in wanted))
@@ -159,7 +159,7 @@ def test_import_restores_exported_letters(shell: Shell, queue: str, new_queue: C
     ],
 )
 def test_damaged_file_reports_position(shell: Shell, queue: str, rest: bytes, says: str) -> None:
-    """Letters before the damage are imported once: --skip continues after them."""
+    """Check that letters before the damage are imported once, and --skip continues after them."""
     whole = garbage(b"1", INJURED) + garbage(b"2", ZOMBIE)
     error = shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=whole + rest)
     beyond = "; add one to --skip to pass over the damaged letter" if "unknown_reason" in says else ""
@@ -171,7 +171,7 @@ def test_damaged_file_reports_position(shell: Shell, queue: str, rest: bytes, sa
 
 
 def test_skip_passes_over_unknown_reason(shell: Shell, queue: str) -> None:
-    """The letter's end is known, only its reason is not."""
+    """Check that --skip passes over a letter with an unknown reason, as its end is known."""
     file = garbage(b"1", ZOMBIE) + garbage(b"odd", 3) + garbage(b"2", INJURED) + garbage(b"odder", 99)
     shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=file)
     error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "2", code=1, stdin=file)
@@ -192,7 +192,7 @@ def test_skip_beyond_the_end_of_the_file(shell: Shell, queue: str) -> None:
 def test_interrupted_import_reports_its_progress(
     shell: Shell, queue: str, how: signal.Signals, code: int
 ) -> None:
-    """Letters that were read but do not fill a page yet are not imported."""
+    """Check that letters that were read but do not fill a page are not imported when an import is interrupted."""
     wanted = [f"{number}" for number in range(PAGE + 7)]
     file = b"".join(garbage(body.encode(), ZOMBIE) for body in wanted)
     importing = shell.spawn(
@@ -206,7 +206,7 @@ def test_interrupted_import_reports_its_progress(
     importing.stdin.flush()
     eventually(lambda: shell.stats(queue)["dead_letters"] == PAGE)
     importing.send_signal(how)
-    assert importing.wait(PATIENCE_S) == code  # only then does the file end
+    assert importing.wait(PATIENCE_S) == code  # the file ends only then
     out, error = importing.communicate()
     told = f"stopped: {PAGE} dead letters imported; continue with --skip {PAGE}"
     assert (out, error.decode().rstrip()) == (b"", told)
@@ -225,7 +225,7 @@ def test_interrupted_import_reports_its_progress(
     ],
 )
 def test_outcome_of_a_failed_page(outcomes: list[StoreError | None], imported: int, perhaps: int) -> None:
-    """--skip takes one number: letters after the first failure that may be stored lie between two of them."""
+    """Check which letters of a failed page may be stored: those after the first failure, as --skip takes one number."""
     incoming = Import(Any, Any, formats()["garbage-msg"].reader(10, 0))  # type: ignore[arg-type]
     incoming.add(outcomes)
     assert (incoming.imported, incoming.perhaps) == (imported, perhaps)
@@ -235,7 +235,7 @@ def test_outcome_of_a_failed_page(outcomes: list[StoreError | None], imported: i
 def test_import_beyond_the_limit_drops_the_oldest(
     shell: Shell, new_queue: Callable[..., str], there: int, imported: int, kept: int, dropped: int
 ) -> None:
-    """The command says so and fails."""
+    """Check that an import beyond the limit drops the oldest letters, reports it and fails."""
     target = new_queue("--dead-letter-max-length", "3")
     if there:
         bury(shell, target, *(("zombie", b"old") for _ in range(there)))
@@ -254,7 +254,7 @@ def test_import_beyond_the_limit_drops_the_oldest(
 
 
 def test_expired_letters_are_not_counted_as_dropped(shell: Shell, new_queue: Callable[..., str]) -> None:
-    """The store counts both together; a queue that is not full has dropped none."""
+    """Check that expired letters do not count as dropped, although the store counts both together."""
     queue = new_queue("--dead-letter-retention", "1ms")
     importing = shell.spawn(
         *("dead", "import", queue, GARBAGE, "--json"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -274,7 +274,7 @@ def test_expired_letters_are_not_counted_as_dropped(shell: Shell, new_queue: Cal
 
 
 def test_export_names_unknown_ids(shell: Shell, queue: str) -> None:
-    """Known ids are written all the same; ids excluded by a filter are no error."""
+    """Check that an export writes the known ids and reports unknown ones; ids excluded by a filter are no error."""
     first, second = bury(shell, queue, ("expired", b"1"), ("injured", b"2"))
     done = shell.run("dead", "export", queue, GARBAGE, second, "12-3", "no id", first, code=4)
     assert done.out == garbage(b"1", ZOMBIE) + garbage(b"2", INJURED)
@@ -298,7 +298,7 @@ def test_largest_body_can_be_exported_and_imported(shell: Shell, queue: str) -> 
 
 
 def test_import_page_is_bounded_by_bytes(tmp_path: Path) -> None:
-    """At most about 4 MiB, or one letter, wait for the store's reply."""
+    """Check that at most about 4 MiB, or one letter, wait for the store's reply."""
     path = tmp_path / "dead.bin"
     sizes = [3 << 20, 3 << 20, 9 << 20, *[10] * (PAGE + 1)]
     path.write_bytes(b"".join(garbage(bytes(size), ZOMBIE) for size in sizes))

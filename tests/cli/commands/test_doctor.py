@@ -1,4 +1,4 @@
-"""penstock doctor and penstock store init, on stores with problems."""
+"""Test `penstock doctor` and `penstock store init` on stores with problems."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.servers import Server, eventually, free_port
 
 @pytest.fixture
 def empty(alone: Shell, server: Server) -> Shell:
-    """A shell whose store is not set up."""
+    """Return a shell whose store is not set up."""
     alone.environment["REDIS_URL"] = server.url
     return alone
 
 
 @pytest.fixture
 def ready(empty: Shell) -> Shell:
-    """A shell whose store is set up."""
+    """Return a shell whose store is set up."""
     empty.run("store", "init")
     return empty
 
@@ -36,7 +36,7 @@ def findings(shell: Shell, *options: str, code: int) -> dict[str, dict[str, Any]
 
 
 def test_single_address_with_replicas_is_a_warning(ready: Shell, server: Server, tmp_path: Path) -> None:
-    """A replica may take over behind the address (a managed Redis, a proxy) and lack acknowledged messages."""
+    """Check that one address with replicas is a warning: a replica that takes over may lack acknowledged messages."""
     assert findings(ready, code=0)["durability"]["grade"] == "ok"
     replica = Server("valkey", tmp_path / "replica").start()
     try:
@@ -159,7 +159,7 @@ def test_damaged_queue_is_skipped_by_list(ready: Shell, server: Server) -> None:
 
 
 def test_empty_store_looks_new(ready: Shell, server: Server) -> None:
-    """docs/operations.md warns about it: nothing in the store shows that it had data."""
+    """Check that an empty store looks new, as docs/operations.md warns: the loss of its data leaves no trace."""
     ready.run("queue", "create", "q")
     before = server.call("GET", "ps:{registry}:epoch")
     server.clear()
@@ -180,7 +180,7 @@ HIDDEN = {"grade": "warn", "found": "not permitted to check", "advice": "needs a
 
 @pytest.fixture
 def as_edge(ready: Shell, server: Server) -> Iterator[Shell]:
-    """A shell with the user that `store rights` creates, on a store that is set up."""
+    """Yield a shell with the user that `store rights` creates, on a store that is set up."""
     ready.run("queue", "create", "q")
     rules = ready.run("store", "rights", "--json").object["rules"]
     server.call("ACL", "SETUSER", "edge", *rules, ">secret")

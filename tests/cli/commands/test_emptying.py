@@ -1,4 +1,4 @@
-"""penstock queue purge: ready messages are deleted permanently, after confirmation."""
+"""Test `penstock queue purge`: ready messages are deleted permanently, after confirmation."""
 
 from __future__ import annotations
 

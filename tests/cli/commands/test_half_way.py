@@ -1,4 +1,7 @@
-"""A command that stops after a partial success exits with 1; 2, 3 and 4 mean that nothing is stored (guarantees.md)."""
+"""Test commands that stop after a partial success: they exit with 1, as 2 to 4 mean that nothing is stored.
+
+docs/guarantees.md
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ TOO_LONG = 17 << 20  # bytes; a message has at most 16 MiB
 
 
 def stopped_by(shell: Shell, queue: str, cause: Callable[[], object]) -> tuple[int, bytes, str]:
-    """Run `put` with two messages, and do something between them."""
+    """Run `put` with two messages, and call `cause` between them."""
     putting = shell.spawn(
         *("put", queue, "--lines", "--json", "--timeout", "3"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -85,7 +88,7 @@ def test_store_lost_during_put(ready: Shell, server: Server) -> None:
 
 
 def test_import_that_stops_part_way(shell: Shell, queue: str) -> None:
-    """Letters before --skip are imported; if none are, the exit code says so."""
+    """Check that letters before --skip are imported, and the exit code shows whether any were."""
     letter = b"\0\0\0\1x\0\0\0\2"
     into = ("dead", "import", queue, "--garbage-msg")
     assert shell.fails(*into, code=2, stdin=b"\0").startswith("bad_file: truncated")
@@ -94,7 +97,7 @@ def test_import_that_stops_part_way(shell: Shell, queue: str) -> None:
 
 
 async def test_import_with_unknown_outcome(ready: Shell, server: Server) -> None:
-    """The queue is deleted meanwhile, and the replies after the refusal are lost."""
+    """Check an import whose queue is deleted meanwhile, and whose replies after the refusal are lost."""
     letters = [struct.pack(">I", BIG) + kind * BIG + struct.pack(">I", 2) for kind in (b"1", b"2")]
     async with Proxy(server.port) as proxy:
         ready.environment["REDIS_URL"] = proxy.url
@@ -119,6 +122,6 @@ async def test_import_with_unknown_outcome(ready: Shell, server: Server) -> None
 
 
 def unread(process: subprocess.Popen[bytes]) -> int:
-    """Return the number of unread bytes in its standard input."""
+    """Return the number of unread bytes in the process's standard input."""
     assert process.stdin is not None
     return int.from_bytes(fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)), "little")

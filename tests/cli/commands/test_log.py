@@ -1,4 +1,4 @@
-"""penstock log: contents and links of the store's log of the text service (docs/cli.md)."""
+"""Test `penstock log`: contents and links of the store's log of the text service (docs/cli.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT = LogSpec("fsync", 2 * HOUR_MS, 1 << 20)
 
 
 async def declared(store: Store) -> Log:
-    """A log that an edge created and nobody has used."""
+    """Return a log that an edge has created and no edge has used."""
     log = Log(store.get_domain(LOG_DOMAIN), KEPT)
     await log.declare()
     return log
@@ -65,7 +65,7 @@ def test_unused_log(ready: Shell) -> None:
 
 
 def test_retention_is_shown(ready: Shell, server: Server) -> None:
-    """pubsub.md 4.6: at most a quarter of the server's memory."""
+    """Check that the shown retention is at most a quarter of the server's memory (pubsub.md 4.6)."""
     declare(ready)
     told = look(ready)
     assert (told["ack_level"], told["retention_ms"]) == ("fsync", 2 * HOUR_MS)
@@ -77,14 +77,12 @@ def test_retention_is_shown(ready: Shell, server: Server) -> None:
 
 
 def test_received_and_missing_messages(ready: Shell) -> None:
-    """pubsub.md 4.4, 4.5"""
+    """Check that received and missing messages are shown (pubsub.md 4.4, 4.5)."""
     one, two = (b"one", b"i1"), (b"two", b"i2")
     take(ready, arrived(one, 1, 3), arrived(two, 7, 2), Gap(*one, 4, 5), arrived(one, 9, 1))
     told = look(ready)
     assert (told["messages"], told["entries"]) == (6, 3)
-    assert told["bytes"] == 6 * 9 + 3 + 2 + 1 + 3 * (len("one i1") + 48), (
-        "what they take in memory (lua/log.lua)"
-    )
+    assert told["bytes"] == 6 * 9 + 3 + 2 + 1 + 3 * (len("one i1") + 48), "their size in memory (lua/log.lua)"
     assert (told["accepted"], told["gaps"], told["sent"], told["trimmed"]) == (6, 2, 0, 0)
     assert told["oldest_age_ms"] < HOUR_MS
     assert told["incarnations"] == 1
@@ -106,7 +104,7 @@ def test_many_intervals_are_cut_in_tables_only(ready: Shell) -> None:
 
 
 def test_neighbours_and_their_followers(ready: Shell) -> None:
-    """pubsub.md 4.3: every store that a link was ever set up with, linked now or not."""
+    """Check that every store is shown with which a link was ever set up, linked now or not (pubsub.md 4.3)."""
 
     async def work(store: Store) -> None:
         replica = Replica(await declared(store))
@@ -126,7 +124,7 @@ def test_neighbours_and_their_followers(ready: Shell) -> None:
 
 
 def test_queues_with_bindings(ready: Shell) -> None:
-    """pubsub.md 5.1, 5.2"""
+    """Check that queues with bindings are shown (pubsub.md 5.1, 5.2)."""
     declare(ready)
     ready.run("queue", "create", "plain")
     ready.run("queue", "create", "audit", "--bindings-text-subscribe", "a*", "--bindings-text-subscribe", "b")
@@ -141,7 +139,7 @@ def test_queues_with_bindings(ready: Shell) -> None:
 
 
 def test_show_is_read_only(ready: Shell, server: Server) -> None:
-    """Also on a changed server, which the first sender or link would record (4.4)."""
+    """Check that `show` writes nothing, also on a changed server, which a sender or link would record (4.4)."""
     take(ready, arrived((b"one", b"i1"), 1, 3))
     before = look(ready)
     server.kill9()
@@ -178,7 +176,7 @@ def test_own_origin_is_first(ready: Shell) -> None:
 
 
 def test_trimmed_messages_are_counted_as_gone(ready: Shell, server: Server) -> None:
-    """pubsub.md 4.6: the numbers outlive what is trimmed."""
+    """Check that trimmed messages count as gone, as their numbers are kept (pubsub.md 4.6)."""
     take(ready, arrived((b"one", b"i1"), 1, 3))
 
     async def trim(store: Store) -> int:
@@ -193,7 +191,7 @@ def test_trimmed_messages_are_counted_as_gone(ready: Shell, server: Server) -> N
 
 
 def test_edge_user_may_show_the_log(ready: Shell, server: Server) -> None:
-    """With the rights of `store rights` only (docs/operations.md)."""
+    """Check that the rights of `store rights` suffice to show the log (docs/operations.md)."""
     take(ready, arrived((b"one", b"i1"), 1, 3))
     words = ready.run("store", "rights").text.split()
     assert server.call(*words, ">secret") == b"OK"

@@ -1,4 +1,4 @@
-"""penstock put, get, peek: messages are unchanged, and none is lost."""
+"""Test `penstock put`, `get` and `peek`: messages are unchanged, and none is lost."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_another_batch_under_the_same_id_is_refused(
 
 
 def test_batch_can_be_repeated_in_another_trace(shell: Shell, queue: str) -> None:
-    """Each run has a trace of its own (docs/tracing.md); everything else must be the same."""
+    """Check that a repeated batch may differ in its trace, which each run has of its own (docs/tracing.md), only."""
 
     def put(*attributes: str, code: int = 0) -> str:
         said = [part for each in attributes for part in ("--attr", each)]
@@ -175,7 +175,7 @@ def test_an_unknown_queue_is_not_found(shell: Shell) -> None:
 
 
 def test_queue_names_may_be_any_bytes(shell: Shell) -> None:
-    """TMQ clients create queues of any name; commands show and accept it."""
+    """Check that commands show and accept names of any bytes, as TMQ clients can create them."""
     name = b"caf\xe9 \x1b[31m"
     shell.with_store(lambda store: store.catalogue.declare(os.fsdecode(name), QueueSpec(), "test"))
     shell.run("put", name, "x")
@@ -192,7 +192,7 @@ def test_queue_names_may_be_any_bytes(shell: Shell) -> None:
 def test_waiting_ends_when_a_message_comes(shell: Shell, queue: str) -> None:
     getting = shell.spawn("get", queue, "--wait", "60", stdout=-1)
     is_open = lambda: "cli-" in shell.run("doctor", "--json").text  # noqa: E731
-    eventually(is_open, pause_s=0.1)  # its session: it waits
+    eventually(is_open, pause_s=0.1)  # its session is open, so it waits
     shell.run("put", queue, "at last")
     began = time.monotonic()
     assert getting.communicate(timeout=30)[0] == b"at last"
@@ -229,10 +229,10 @@ def test_full_disk_keeps_message_in_queue(shell: Shell, queue: str) -> None:
 def test_messages_are_synced_before_acknowledgement(
     shell: Shell, queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One sync for all messages acknowledged together (docs/cli.md, get)."""
+    """Check that messages are synced once before they are acknowledged together (docs/cli.md, get)."""
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_size))
-    for body in ("one", "two", "three"):  # one entry each
+    for body in ("one", "two", "three"):  # each is an entry of its own
         shell.run("put", queue, body)
 
     async def get(store: Store) -> None:

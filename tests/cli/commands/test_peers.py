@@ -1,4 +1,4 @@
-"""penstock peer: apply, list, show, delete; peers in queues.yaml (docs/cli.md)."""
+"""Test `penstock peer`: apply, list, show, delete; and peers in queues.yaml (docs/cli.md)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_apply_takes_ownership(shell: Shell) -> None:
 
 
 def test_peers_of_rings_and_of_the_text_service(shell: Shell) -> None:
-    """docs/cli.md, peer."""
+    """Check peers of rings and of the text service (docs/cli.md, peer)."""
     text = (
         "{kind: Peer, metadata: {name: depots}, spec: {protocol: ring, addresses: [10.0.0.9, '10.0.0.10:8083']}}\n---\n"
         "{kind: Peer, metadata: {name: east}, spec: {protocol: text, addresses: ['text.example.org:7172']}}\n"

@@ -1,4 +1,4 @@
-"""Queues with bindings to the text service in `queue create`, `apply` and `show` (pubsub.md 5.1, 5.2)."""
+"""Test bindings to the text service in `queue create`, `apply` and `show` (pubsub.md 5.1, 5.2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOCUMENT = (
 
 
 def test_options_set_bindings(shell: Shell, new_queue: Callable[..., str]) -> None:
-    """One option per pattern: commas are allowed in tags."""
+    """Check that each pattern has an option of its own, as commas are allowed in tags."""
     patterns = ["--bindings-text-subscribe", "a,b*", "--bindings-text-subscribe", "c"]
     name = new_queue(*patterns, "--bindings-text-publish", "all")
     spec = shell.run("queue", "show", name, "--json").object["spec"]

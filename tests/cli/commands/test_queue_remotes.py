@@ -1,4 +1,4 @@
-"""Queues that receive from or send to RQP in `queue create`, `apply` and `show` (docs/cli.md, docs/store.md)."""
+"""Test queues that receive from or send to RQP in `queue create`, `apply`, `show` (docs/cli.md, docs/store.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OTHER = (*REMOTE[:-1], "71")  # a different target
 
 @pytest.fixture
 def gone(shell: Shell) -> Iterator[Callable[[str], None]]:
-    """Names of queues that are deleted after the test, because others use their numbers."""
+    """Yield a function that takes names of queues to delete after the test, because others use their numbers."""
     names: list[str] = []
     yield names.append
     for name in names:
@@ -56,7 +56,7 @@ def test_options_set_numbers(
 
 
 def test_show_does_not_list_shared_consumers(shell: Shell, new_queue: Callable[..., str]) -> None:
-    """rqp_mca.md 2.3: the store does not record shared consumers; an exclusive one is shown."""
+    """Check that `show` lists an exclusive consumer only: the store does not record shared ones (rqp_mca.md 2.3)."""
     binding = ("--bindings-rqp-mca-queue-id", "4711")
     name = new_queue(*binding, "--no-bindings-rqp-mca-exclusive")
     not_shown = "shared (exclusive: false): its RQP/MCA consumers are not shown"
@@ -106,7 +106,7 @@ def test_numbers_are_checked_before_any_change(shell: Shell, gone: Callable[[str
         assert says in error
         shell.fails("queue", "show", "n3", code=4)
     passed_on = shell.run("queue", "apply", "-f", "-", stdin=numbered(n1=103, n2=101))
-    assert passed_on.text == "changed: n1\nchanged: n2\n", "what one gives up the next may have"
+    assert passed_on.text == "changed: n1\nchanged: n2\n", "what one queue releases is free for the next"
 
 
 def leading(**queues: str) -> bytes:
@@ -117,7 +117,7 @@ def leading(**queues: str) -> bytes:
 
 
 def test_two_queues_with_one_target_are_refused(shell: Shell, gone: Callable[[str], None]) -> None:
-    """docs/rqp.md, Transmission queues; also checked before any change."""
+    """Check that two queues with one target are refused, also before any change (docs/rqp.md, Transmission queues)."""
     shell.run("queue", "apply", "-f", "-", stdin=leading(r1="west", r2="south"))
     gone("r1")
     gone("r2")
@@ -144,4 +144,4 @@ def test_two_queues_with_one_target_are_refused(shell: Shell, gone: Callable[[st
     error = shell.fails("queue", "create", "r3", *options, "--remote-peers", "west", code=1)
     assert error.startswith("number_taken: queue 'r1' already leads to rqp-mca 73 at peer west")
     passed_on = shell.run("queue", "apply", "-f", "-", stdin=leading(r1="east", r2="west"))
-    assert passed_on.text == "changed: r1\nchanged: r2\n", "what one gives up the next may have"
+    assert passed_on.text == "changed: r1\nchanged: r2\n", "what one queue releases is free for the next"

@@ -1,4 +1,4 @@
-"""Inboxes and outboxes of rings in `queue create`, `apply` and `show` (ring.md 5.5, docs/store.md)."""
+"""Test inboxes and outboxes of rings in `queue create`, `apply` and `show` (ring.md 5.5, docs/store.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.cli.shell import Shell
 
 @pytest.fixture
 def gone(shell: Shell) -> Iterator[Callable[[str], None]]:
-    """Names of queues that are deleted after the test, because others use their groups."""
+    """Yield a function that takes names of queues to delete after the test, because others use their groups."""
     names: list[str] = []
     yield names.append
     for name in names:

@@ -1,4 +1,4 @@
-"""penstock queue: create, list, show, delete, apply."""
+"""Test `penstock queue`: create, list, show, delete, apply."""
 
 from __future__ import annotations
 
@@ -179,14 +179,14 @@ def test_missing_file(shell: Shell) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"# nothing yet\n", b"---\n---\n"])
 def test_file_without_documents_is_an_error(shell: Shell, text: bytes) -> None:
-    """As with `kubectl apply`: probably the wrong file."""
+    """Check that a file without documents is an error, as with `kubectl apply`: it is probably the wrong file."""
     for options in ([], ["--dry-run"]):
         error = shell.fails("queue", "apply", "-f", "-", *options, code=2, stdin=text)
         assert error == "no_documents: -: it has no Queue or Peer document; nothing was applied"
 
 
 def test_release_of_an_orphaned_queue(shell: Shell, queue: str) -> None:
-    """An operator gives it to the next Queue of its name."""
+    """Check that the release of an orphaned queue lets the next Queue of its name adopt it."""
     owner = "kubernetes shop/orders"
     shell.with_store(
         lambda store: store.catalogue.declare(queue, QueueSpec(max_length=7), owner, replace=True)

@@ -1,4 +1,4 @@
-"""penstock report (docs/cli.md): the latest report of the analytics job."""
+"""Test `penstock report`: the latest report of the analytics job (docs/cli.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock store rights` prints arguments that ACL SETUSER accepts."""
+"""Test that `penstock store rights` prints arguments that ACL SETUSER accepts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CATALOGUE = "ps:{registry}:epoch"
 
 @pytest.fixture(params=["sentinel", "cluster"])
 def topology(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Replicated | Cluster]:
-    """All but one of the first three servers keep their users in a file."""
+    """Yield Sentinels or a Cluster; all but one of the first three servers keep their users in a file."""
     made: Replicated | Cluster
     made = (
         Replicated("redis", tmp_path)
@@ -55,7 +55,7 @@ def users(shell: Shell, store: str, code: int) -> dict[str, Any]:
 
 
 def well(sentinel: SentinelServer, old: Server) -> bool:
-    """Whether it knows another primary that is reachable."""
+    """Return whether a Sentinel knows another primary that is reachable."""
     flat = sentinel.call("SENTINEL", "MASTER", SERVICE)
     state = dict(zip(flat[::2], flat[1::2], strict=True))
     return int(state[b"port"]) != old.port and state[b"flags"] == b"master"
@@ -74,7 +74,7 @@ def fail_over(topology: Replicated | Cluster, old: Server) -> None:
 def test_user_is_set_on_every_server_and_survives_failovers(
     alone: Shell, topology: Replicated | Cluster
 ) -> None:
-    """Redis does not replicate users: one that only a primary has is refused after the first failover."""
+    """Check that the user is set on every server: Redis does not replicate users to the next primary."""
     admin = topology.url
     edge = admin.replace("://", "://edge:sec%2Fret%401@")
     servers = [*topology.nodes, *(topology.replicas if isinstance(topology, Cluster) else ())]

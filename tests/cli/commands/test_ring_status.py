@@ -1,4 +1,4 @@
-"""penstock ring status (docs/cli.md): what nodes published, and conclusions from it."""
+"""Test `penstock ring status`: the state that nodes published, and conclusions from it (docs/cli.md)."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ def test_ring_is_shown_in_order(board: Shell) -> None:
     assert lines[2].split()[:4] == ["node", "predecessor", "successor", "leader"]
     first, second, third = lines[4:]
     assert "b:1, 2m" in first
-    assert "10.0.0.9:1234, " in second, "an original does not say its name"
+    assert "10.0.0.9:1234, " in second, "an original node does not send its name"
     assert "itself" in third
     assert "outbound, 2h ago: no answer in time" in third
 
 
 def test_node_without_writes_is_silent(board: Shell) -> None:
-    """Its links are still shown by its neighbours."""
+    """Check that a node without writes is silent, while its neighbours still show its links."""
     write(board, 7001, *RING[:2])
     write(board, 7001, RING[2], silent_ms=60_000)
     told = board.run("ring", "status", "--group", "7001", "--json").object
-    assert told["is_ring"] is None, "it has died, or has no store"
+    assert told["is_ring"] is None, "it is dead, or has no store"
     assert told["leaders"] == []
     assert [node["is_silent"] for node in told["nodes"]] == [False, False, True]
     assert told["chains"] == [{"nodes": ["a:1", "b:1", "c:1"], "is_closed": False}]
@@ -110,7 +110,7 @@ def test_nodes_of_other_stores_are_shown_by_neighbours(board: Shell) -> None:
     write(board, 7001, document("a:1", predecessor=link("z:1"), successor=link("b:1")))
     told = board.run("ring", "status", "--group", "7001", "--json").object
     assert told["chains"] == [{"nodes": ["z:1", "a:1", "b:1"], "is_closed": False}]
-    assert told["leaders"] == ["c:1"], "by its account"
+    assert told["leaders"] == ["c:1"], "as the node reported"
     write(board, 7001, document("b:1", predecessor=link("a:1"), successor=link("z:1")))
     told = board.run("ring", "status", "--group", "7001", "--json").object
     assert told["chains"] == [{"nodes": ["a:1", "b:1", "z:1"], "is_closed": True}]
@@ -126,7 +126,7 @@ def status(shell: Shell) -> tuple[dict[str, Any], str]:
 
 
 def test_complete_ring_with_one_local_node(board: Shell) -> None:
-    """Five systems, each with its own store: no gap is known."""
+    """Check that no gap is known in a ring of five systems, each with its own store."""
     write(board, 7001, document("a:1", predecessor=link("e:1"), successor=link("b:1")))
     told, first = status(board)
     assert told["is_ring"] is None
@@ -140,7 +140,7 @@ def test_complete_ring_with_one_local_node(board: Shell) -> None:
     "links", [{}, {"predecessor": link("b:1")}, {"successor": link("b:1")}], ids=["none", "behind", "before"]
 )
 def test_open_ring(board: Shell, links: dict[str, Any]) -> None:
-    """It has no leader (ring.md 4.4), whichever it had before (4.1)."""
+    """Check that an open ring has no leader (ring.md 4.4), whichever it had before (4.1)."""
     write(board, 7001, document("a:1", leader="z:1", is_led=False, **links))
     told, first = status(board)
     assert told["is_ring"] is False
@@ -150,7 +150,7 @@ def test_open_ring(board: Shell, links: dict[str, Any]) -> None:
 
 
 def test_distant_node_may_still_know_a_leader(board: Shell) -> None:
-    """4.4: the leader is gone, or knows of the gap; nodes of another ring in the same store know better."""
+    """Check that a leader known to a distant node only is not reported: nodes nearby know better (4.4)."""
     first = document("a:1", leader="z:1", is_led=False, successor=link("b:1"))
     write(board, 7001, first, document("b:1", leader="z:1", predecessor=link("a:1"), successor=link("x:1")))
     told, _ = status(board)
@@ -162,7 +162,7 @@ def test_distant_node_may_still_know_a_leader(board: Shell) -> None:
 
 
 def test_leader_not_heard_any_more(board: Shell) -> None:
-    """4.6"""
+    """Check that a leader is not reported if its node does not hear it any more (4.6)."""
     links = {"predecessor": link("y:1"), "successor": link("x:1")}
     write(board, 7001, document("a:1", leader="z:1", is_led=False, **links))
     told, _ = status(board)
@@ -170,7 +170,7 @@ def test_leader_not_heard_any_more(board: Shell) -> None:
 
 
 def test_absent_node_does_not_open_the_ring(board: Shell) -> None:
-    """4.7"""
+    """Check that an absent node does not open the ring (4.7)."""
     away = document("d:1", leader="c:1", is_led=False, away="the store refuses")
     write(board, 7001, away)
     assert status(board)[0]["is_ring"] is False
@@ -221,5 +221,5 @@ def test_no_nodes(board: Shell) -> None:
     ],
 )
 def test_chains(following: dict[str, str | None], found: list[Chain]) -> None:
-    """Impossible: two predecessors of one node, because one of them has not noticed yet."""
+    """Check chains of nodes; two predecessors of one node mean that one of them has not noticed yet."""
     assert list(chains(following)) == found

@@ -1,4 +1,4 @@
-"""penstock rqp send: the queue and the message, and how waiting ends without a confirmation."""
+"""Test `penstock rqp send`: the queue, the message, and how waiting ends without a confirmation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _numbers = itertools.count(1_000)
 
 @pytest.fixture
 def number() -> int:
-    """A number of a remote queue that no other test uses."""
+    """Return a number of a remote queue that no other test uses."""
     return next(_numbers)
 
 
 @pytest.fixture
 def stays(shell: Shell, number: int) -> str:
-    """A transmission queue whose messages no edge sends."""
+    """Return a transmission queue whose messages no edge sends."""
     return declare(shell, f"to{number}", "rqp-cast", key=number)
 
 
@@ -35,14 +35,14 @@ def declare(shell: Shell, name: str, protocol: str, **remote: Any) -> str:
 
 
 def waiting(shell: Shell, queue: str) -> list[tuple[str, Any]]:
-    """Return body and reliability of its messages, after all other leases have ended."""
+    """Return body and reliability of a queue's messages, after all other leases have ended."""
     shell.with_store(lambda store: _paused(store, queue))
     eventually(lambda: shell.stats(queue)["in_flight"] == 0)
     return [(m["body"], m["attributes"].get("certain")) for m in shell.run("peek", queue, "--json").objects]
 
 
 async def _paused(store: Store, name: str) -> None:
-    """Return all leased messages to the queue."""
+    """Pause the queue, so that all leased messages return to it."""
     found = await store.catalogue.find(name)
     spec = found.spec.model_copy(update={"paused": True})
     await store.catalogue.declare(name, spec, "test", replace=True)
@@ -79,7 +79,7 @@ def test_the_body_may_come_from_a_file_or_standard_input(shell: Shell, stays: st
 
 
 def test_best_transmission_queue_is_chosen(shell: Shell, number: int) -> None:
-    """Same reliability first (default: reliable), then queues that are not paused."""
+    """Check the choice of the queue: same reliability first (default: reliable), then not paused."""
     kept = declare(shell, f"kept{number}", "rqp-mca", queueId=number, peers=["a"])
     once = declare(shell, f"once{number}", "rqp-mca", queueId=number, peers=["b"], reliable=False)
     declare(shell, f"paused{number}", "rqp-mca", queueId=number, peers=["c"], paused=True)
@@ -92,7 +92,7 @@ def test_best_transmission_queue_is_chosen(shell: Shell, number: int) -> None:
     assert (sent(), sent("--reliable"), sent("--unreliable")) == (kept, kept, once)
     shell.run("queue", "delete", kept, "--yes")
     shell.run("queue", "delete", f"paused{number}", "--yes")
-    assert sent("--reliable") == once, "the message says for itself that it is reliable"
+    assert sent("--reliable") == once, "the message itself is marked as reliable"
     assert shell.run("rqp", "send", "--key", str(number), "x").text == f"stored in cast{number}\n"
 
 

@@ -1,4 +1,4 @@
-"""penstock rqp send --wait with a store that stops, hangs or loses its data (docs/cli.md, rqp send)."""
+"""Test `penstock rqp send --wait` with a store that stops, hangs or loses its data (docs/cli.md, rqp send)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.servers import Server
 
 
 def test_edge_gets_its_time_again_after_a_store_outage(quiet: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It notices the store's return no earlier than the command."""
+    """Check that an edge gets its time again after an outage, whose end it notices no earlier than the command."""
     monkeypatch.setattr(confirmation, "DIAGNOSIS_S", 0.05)
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 2.0)
     look, goes_at = DeliveryTracker.poll, time.monotonic() + 3600
@@ -43,7 +43,7 @@ def test_edge_gets_its_time_again_after_a_store_outage(quiet: Shell, monkeypatch
 
 
 def test_wait_continues_after_a_store_outage(quiet: Shell, server: Server) -> None:
-    """The message is in the store."""
+    """Check that the wait continues after an outage, as the message is in the store."""
     sending = Sending(quiet, as_json=False)
     server.kill9()
     assert sending.process.stderr is not None
@@ -55,7 +55,7 @@ def test_wait_continues_after_a_store_outage(quiet: Shell, server: Server) -> No
 
 
 def test_store_stays_unavailable(quiet: Shell, server: Server) -> None:
-    """The message is stored, its outcome is unknown."""
+    """Check that the outcome of a stored message is unknown if the store stays unavailable."""
     sending = Sending(quiet, "--timeout", "3")
     server.kill9()
     told, said = sending.end(5)
@@ -64,7 +64,7 @@ def test_store_stays_unavailable(quiet: Shell, server: Server) -> None:
 
 
 def test_store_becomes_silent(quiet: Shell, server: Server) -> None:
-    """After the timeout neither a last reply nor the end of the watch is waited for."""
+    """Check that the timeout ends the wait for a silent store's last reply and for the end of the watch."""
     sending = Sending(quiet, "--timeout", "3")
     server.stop()
     try:
@@ -81,7 +81,7 @@ def test_store_becomes_silent(quiet: Shell, server: Server) -> None:
 def test_store_outage_is_reported_once(
     quiet: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A silent store has two texts: for the request that waits, and for those behind it."""
+    """Check that an outage is reported once, although a silent store gives different errors to waiting requests."""
     look, texts = DeliveryTracker.poll, iter(("it does not answer", "others wait for it already") * 2)
 
     async def fail(watch: DeliveryTracker) -> Any:

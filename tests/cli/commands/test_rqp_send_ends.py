@@ -1,4 +1,4 @@
-"""penstock rqp send --wait: every failure, on a store without edges (docs/cli.md, rqp send)."""
+"""Test every failure of `penstock rqp send --wait`, on a store without edges (docs/cli.md, rqp send)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.servers import Server, eventually
 
 
 def test_message_taken_by_another_session(quiet: Shell, server: Server) -> None:
-    """Acknowledged is not sent: only an edge can confirm that."""
+    """Check that a message that another session has acknowledged is not confirmed, as only an edge can do that."""
     sending = Sending(quiet)
     sending.work(lambda _, client, got: client.settle(got))
     told, said = sending.end(1)
@@ -79,7 +79,7 @@ def test_queue_is_deleted(quiet: Shell, server: Server) -> None:
 
 
 def test_reasons_for_waiting(quiet: Shell, server: Server) -> None:
-    """No edge; then the queue is paused; the timeout reports the last reason."""
+    """Check the reasons for waiting: no edge, then a paused queue; the timeout reports the last one."""
     sending = Sending(quiet, "--timeout", "5", as_json=False)
     assert sending.process.stderr is not None
     first = sending.process.stderr.readline().decode()
@@ -97,7 +97,7 @@ def test_reasons_for_waiting(quiet: Shell, server: Server) -> None:
 
 @pytest.mark.parametrize("condition", ["", "no_receiver: no peer has queue 7"])
 def test_missing_edge_ends_the_wait(quiet: Shell, monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
-    """Whatever condition the previous edge left; a new edge gets its time."""
+    """Check that a missing edge ends the wait in any condition of the previous edge; a new edge gets its time."""
     monkeypatch.setattr(confirmation, "DIAGNOSIS_S", 0.05)
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 1.0)
 
@@ -115,7 +115,7 @@ def test_missing_edge_ends_the_wait(quiet: Shell, monkeypatch: pytest.MonkeyPatc
 
 
 def test_paused_queue_is_waited_for(quiet: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It will be resumed; and with --timeout the command waits in any case."""
+    """Check that a paused queue is waited for, as it will be resumed."""
     monkeypatch.setattr(confirmation, "DIAGNOSIS_S", 0.05)
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 0.1)
 
@@ -141,7 +141,7 @@ def test_paused_queue_is_waited_for(quiet: Shell, monkeypatch: pytest.MonkeyPatc
 def test_last_poll_finds_a_late_confirmation(
     quiet: Shell, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An edge has sent it since the last poll: this is no timeout."""
+    """Check that a confirmation since the last poll is not reported as a timeout."""
     monkeypatch.setattr(confirmation, "SHORTEST_S", 3600.0)
 
     async def work(store: Store) -> None:
@@ -159,13 +159,13 @@ def test_last_poll_finds_a_late_confirmation(
 
 
 def test_last_poll_reports_why_it_waits(quiet: Shell) -> None:
-    """Before the first check of the reason."""
+    """Check that the last poll reports why the message waits, also before the first check of the reason."""
     told, _ = Sending(quiet, "--timeout", "0.3").end(5)
     assert told == {"queue": GOAL, "state": "waits", "reason": "not_carried"}
 
 
 def test_earlier_errors_do_not_end_the_wait(quiet: Shell, server: Server) -> None:
-    """The next one does, in the same words or others."""
+    """Check that only a new error ends the wait, in the same words or others."""
 
     def report(text: str, errors: int) -> None:
         async def tell(store: Store) -> None:

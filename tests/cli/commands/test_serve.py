@@ -1,4 +1,4 @@
-"""penstock serve: one edge in the foreground, and every reason for which it cannot start."""
+"""Test `penstock serve`: one edge in the foreground, and every reason for which it cannot start."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 from tests.cli.shell import Shell
 from tests.servers import eventually, free_port
 
-NOWHERE = "redis://127.0.0.1:1"  # nobody connects before the edge has started
+NOWHERE = "redis://127.0.0.1:1"  # no edge connects before it has started
 DOCUMENT = "edges.tmq.listeners.document"
 
 
 @contextmanager
 def taken() -> Iterator[int]:
-    """A port that another program uses."""
+    """Yield a port that another program uses."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -79,7 +79,7 @@ def test_missing_tls_files_name_the_setting(alone: Shell) -> None:
 
 
 def test_conflict_found_at_start_has_a_label(alone: Shell) -> None:
-    """Two listeners on one port, each valid by itself."""
+    """Check that a conflict of two listeners on one port, each valid by itself, has a label."""
     port = free_port()
     both = [f"--set=edges.tmq.listeners.{name}.port={port}" for name in ("document", "reference")]
     *log, last = alone.run("serve", "tmq", "--store", NOWHERE, "--json", *both, code=2).err.splitlines()

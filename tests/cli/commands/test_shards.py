@@ -1,4 +1,4 @@
-"""Commands on a Redis Cluster with one unreachable shard."""
+"""Test commands on a Redis Cluster with one unreachable shard."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_queue_list_shows_queues_of_available_shards(alone: Shell, cluster: Cluster) -> None:
-    """Those of the unavailable shard are marked and make the command fail."""
+    """Check that queues of the unavailable shard are marked and make the command fail."""
     home = cluster.holder(RegistryKeys().epoch)
     away, other = [node for node in cluster.nodes if node is not home]
     lost = cluster.domain_on(away)

@@ -1,4 +1,4 @@
-"""Commands with a store that stops responding: their time limit and their error."""
+"""Test commands with a store that stops responding: their time limit and their error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.servers import Server, eventually
 
 
 def test_unanswered_put_has_unknown_outcome(ready: Shell, server: Server) -> None:
-    """Neither "stored" nor "not stored" would be true: exit code 5."""
+    """Check that exit code 5 means an unknown outcome, neither "stored" nor "not stored"."""
     putting = ready.spawn(
         *("put", "orders", "--lines", "--timeout", "1"), stdin=subprocess.PIPE, stdout=-1, stderr=-1
     )
@@ -46,7 +46,7 @@ def test_unsent_request_was_not_carried_out(ready: Shell, server: Server) -> Non
 
 
 def test_timeout_is_waited_for(ready: Shell, server: Server) -> None:
-    """Also a timeout longer than the edges' limit for such a request."""
+    """Check that a timeout longer than the edges' limit for such a request is waited for."""
     server.stop()
     try:
         asking = ready.spawn("put", "orders", "x", "--timeout", "60", stdout=-1, stderr=-1)
@@ -63,7 +63,7 @@ def test_timeout_must_be_a_number(ready: Shell) -> None:
 
 
 def test_unanswered_import_reports_a_range(ready: Shell, server: Server) -> None:
-    """--skip of the certain letters only would duplicate the others."""
+    """Check that an unanswered import reports a range: --skip of the certain letters would duplicate the others."""
     file = b"".join(struct.pack(">I", 4) + b"%04d" % n + struct.pack(">I", 2) for n in range(PAGE + 50))
     importing = ready.spawn(
         *("dead", "import", "orders", "--garbage-msg", "--timeout", "2"),

@@ -1,4 +1,4 @@
-"""penstock up: everything runs, prints its addresses, and stops cleanly with all messages kept."""
+"""Test `penstock up`: everything runs, prints its addresses, and stops cleanly with all messages kept."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ kind: Peer
 metadata: {name: east}
 spec: {protocol: text, addresses: ["127.0.0.1:9"]}
 """
-IN_ORDER = "ready to exit, bye bye"  # of the store's server
+IN_ORDER = "ready to exit, bye bye"  # in the log of the store's server
 
 
 def test_up_prints_addresses_and_ends_with_its_terminal(alone: Shell) -> None:
-    """Also at a log level that logs when the terminal is gone."""
+    """Check that `up` prints its addresses and ends with its terminal, also while it logs to it."""
     with alone.terminal("up", "--set", "log.level=INFO") as terminal:
         eventually(lambda: terminal.sees("ready; press Ctrl-C to stop"))
         assert terminal.sees("data in penstock-data (valkey 9.1")
@@ -54,12 +54,12 @@ def examples(terminal: Terminal) -> list[str]:
 
 
 def tried(line: str) -> str:
-    """Return the output of the command in a shell."""
+    """Return the output of a command in a shell."""
     return subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30, check=True).stdout
 
 
 def test_queues_file_is_applied_and_messages_survive(alone: Shell) -> None:
-    """The first end is orderly with a client connected; the second is hurried by a second signal."""
+    """Check an orderly stop with a connected client, and one that a second signal hurries."""
     alone.write("queues.yaml", QUEUES)
     with running(alone, *NO_CONSOLE) as up:
         assert up.told["queues"] == {"orders": "created", "mail": "created"}
@@ -87,7 +87,7 @@ def test_queues_file_is_applied_and_messages_survive(alone: Shell) -> None:
 
 
 def test_server_port_folder_and_console_options(alone: Shell) -> None:
-    """A path too long for the store's socket needs the port; an empty file declares nothing."""
+    """Check options: a path too long for the store's socket needs the port; an empty file declares nothing."""
     alone.write("queues.yaml", "# none yet\n")
     far = ("--data-dir", str(alone.folder / ("x" * 100)))
     assert "choose a shorter --data-dir" in alone.fails("up", *far, code=2)

@@ -1,4 +1,4 @@
-"""penstock up: every process is restarted, also before all are ready; none is left behind."""
+"""Test that `penstock up` restarts every process, also before all are ready, and leaves none behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.servers import eventually
 
 
 def test_process_killed_during_startup_is_restarted(alone: Shell) -> None:
-    """The store while queues are declared, and a process and the store again before it serves."""
+    """Check restarts of the store while queues are declared, and of a process and the store before it serves."""
     names = [f"q{number}" for number in range(500)]
     alone.write("queues.yaml", "".join(f"---\nmetadata: {{name: {name}}}\n" for name in names))
     up = Up(alone, *NO_CONSOLE)
@@ -46,7 +46,7 @@ def test_up_can_be_stopped_during_startup(alone: Shell, begun: str) -> None:
 
 
 def test_up_killed_with_9_leaves_no_process(alone: Shell) -> None:
-    """The next one waits for its server, which is stopped here and does not notice the death of its parent."""
+    """Check that the next `up` waits for the old server, which is stopped and does not notice its parent's death."""
     with running(alone, "--set", "edges.tmq.workers=2", *NO_CONSOLE) as up:
         assert len(up.edge_pids) >= 2 + len(up.told["edges"])
         put(up, b"orders", b"kept")
@@ -59,7 +59,7 @@ def test_up_killed_with_9_leaves_no_process(alone: Shell) -> None:
             eventually(lambda: not any(lives(pid) for pid in processes if pid != store))
             eventually(lambda: has_open(again.process.pid, "up.lock"))
             assert lives(store)
-            assert up.tenant["store_pid"] == store  # nothing has replaced it
+            assert up.tenant["store_pid"] == store  # it was not replaced
             os.kill(store, signal.SIGCONT)
             assert takes(again.start(), b"orders") == b"kept"
             assert not lives(store)

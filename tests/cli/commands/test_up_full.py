@@ -1,4 +1,4 @@
-"""penstock up on a full disk: it reports the error on standard error only, and continues after space was freed."""
+"""Test `penstock up` on a full disk: it reports the error on standard error, and continues after space was freed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def beside(up: Popen[bytes], shell: Shell, *arguments: str, codes: tuple[int, ..
 
 
 def fill(file: Path, left: int = 0) -> None:
-    """Fill the disk except for so many bytes."""
+    """Fill the disk except for this many bytes."""
     with file.open("ab", buffering=0) as filler, contextlib.suppress(OSError):
         while not left or shutil.disk_usage(file.parent).free > left:
             filler.write(bytes(4096))
@@ -84,7 +84,7 @@ def messages(told: Path, action: str) -> str:
 
 
 def answers(path: Path) -> bool:
-    """Whether the store responds. A socket path has at most 107 bytes, so this uses the folder's descriptor."""
+    """Return whether the store responds. A socket path has at most 107 bytes, so this uses the folder's descriptor."""
     folder = os.open(path.parent, os.O_PATH)
     try:
         with socket.socket(socket.AF_UNIX) as line:

@@ -1,4 +1,4 @@
-"""penstock up: every reason for which it cannot start is one clear line, and no data is lost silently."""
+"""Test that `penstock up` gives one clear line for every reason not to start, and loses no data silently."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_health_port_conflict_is_refused(alone: Shell, other: tuple[str, str]) -
     ("command", "setting"), [("console", "console.port"), ("console", "health.port"), ("sysv", "health.port")]
 )
 def test_console_reports_a_port_in_use(shell: Shell, command: str, setting: str) -> None:
-    """The console of a second `penstock up` finds the port taken first."""
+    """Check that the console of a second `penstock up`, which finds the port taken first, reports it."""
     other = ({"console.port", "health.port"} - {setting}).pop()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -70,12 +70,12 @@ def test_store_port_requires_an_own_store(alone: Shell) -> None:
     assert "--store-server" in alone.fails("up", "--store-port", "7777", code=2, REDIS_URL=url)
 
 
-# missing data
+# Missing data
 
 
 @pytest.fixture(scope="module")
 def had_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of a `penstock up` that stopped cleanly."""
+    """Return the data folder of a `penstock up` that stopped cleanly."""
     shell = Shell(tmp_path_factory.mktemp("had"))
     with running(shell, *NO_CONSOLE) as up:
         put(up, b"orders", b"precious")
@@ -85,7 +85,7 @@ def had_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def log(had_data: Path, alone: Shell) -> Path:
-    """The folder of the store's log, in a copy of those data."""
+    """Return the folder of the store's log, in a copy of those data."""
     data = shutil.copytree(had_data, alone.folder / "penstock-data", ignore=shutil.ignore_patterns("*.sock"))
     return data / "appendonlydir"
 
@@ -132,7 +132,7 @@ def test_data_lost_while_running_ends_up(alone: Shell, log: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
 def test_simultaneous_starts(tmp_path: Path) -> None:
-    """Binding decides: of two with the default ports one stays, besides one with other listeners."""
+    """Check that of two with the default ports one stays, by binding, besides one with other listeners."""
     alike = [shell_without(tmp_path / name, *ANY_PORT) for name in ("a", "b")]
     own = shell_without(tmp_path / "own", "PENSTOCK_CONSOLE__PORT", "PENSTOCK_HEALTH__PORT")
     with own_machine(), ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""penstock up: every killed process is restarted with the same addresses and all messages, any number of times."""
+"""Test that `penstock up` restarts every killed process with its addresses and all messages, any number of times."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ metrics: {queues: true}
 
 @pytest.fixture
 def documented(alone: Shell, server: Server) -> Shell:
-    """A folder with the documented configuration, for edges on an external store."""
+    """Return a shell with the documented configuration, for edges on an external store."""
     Authority.create(alone.folder)
     alone.write("penstock.yaml", DOCUMENTED)
     alone.write("machines.rqprc", "127.0.0.1\n")
@@ -55,7 +55,7 @@ def documented(alone: Shell, server: Server) -> Shell:
 def test_every_process_is_restarted_on_its_ports(
     configuration: str, times: int, request: pytest.FixtureRequest
 ) -> None:
-    """Each listens on its first ports again, and no other process listens."""
+    """Check that each process listens on its first ports again, and no other process listens."""
     shell: Shell = request.getfixturevalue(configuration)
     with running(shell) as up:
         first = listening(up)

@@ -1,4 +1,4 @@
-"""Invalid documents and settings files, and output of Kubernetes."""
+"""Test invalid documents and settings files, and output of Kubernetes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ items:
 
 @pytest.mark.parametrize("name", [b"plain", b"not UTF-8 \xff\xc3", "注文 📦".encode(), b"line\nfeed"])
 def test_output_of_queue_show_can_be_applied(shell: Shell, name: bytes) -> None:
-    """For any name that a client has given: TMQ's CREATE takes any bytes."""
+    """Check that the output of `queue show` can be applied for any name, as TMQ's CREATE takes any bytes."""
 
     async def create(store: Store) -> None:
         await store.catalogue.declare(

@@ -1,4 +1,4 @@
-"""Flags that edges define, on `serve`, `up` and `config`; the command line itself defines none of them."""
+"""Test flags that edges define, on `serve`, `up` and `config`; the command line itself defines none of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOWHERE = "redis://127.0.0.1:1"  # the fifth edge does not use the store
 def found(
     alone: Shell, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Shell]:
-    """A shell whose commands, and the processes that they start, find the fifth edge."""
+    """Yield a shell whose commands, and the processes that they start, find the fifth edge."""
     folder = tmp_path_factory.mktemp("fifth")
     fifth.create(folder)
     monkeypatch.setattr(services, "__path__", [*services.__path__, str(folder / "found")])
@@ -81,7 +81,7 @@ def test_errors_name_the_edge_option(found: Shell, command: list[str]) -> None:
 
 @contextlib.contextmanager
 def cousins() -> Iterator[list[socket.socket]]:
-    """Two edges that are not loaded yet."""
+    """Yield the ports of two edges that are not loaded yet."""
     with contextlib.ExitStack() as stack:
         both = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
         for one in both:
@@ -110,7 +110,7 @@ def test_serve_applies_edge_options(found: Shell) -> None:
 
 
 def test_up_passes_each_edge_its_own_options(found: Shell) -> None:
-    """`serve` refuses the options of other edges."""
+    """Check that `up` passes each edge its own options: `serve` refuses those of other edges."""
     with cousins() as both, running(found, *flags_for(both), *NO_CONSOLE) as system:
         with contextlib.ExitStack() as stack:
             for one in both:

@@ -1,4 +1,4 @@
-"""The data folder: one process at a time, and a record of its data."""
+"""Test the data folder: one process at a time, and a record of its data."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_data_is_remembered_until_its_loss_is_accepted(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 def test_store_of_another_user_is_refused() -> None:
-    """A user who may write to the parent folder, such as /tmp, can create one there."""
+    """Check that a store of another user is refused, who may have created it in a parent folder such as /tmp."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         planted = Folder(Path(name))

@@ -1,4 +1,4 @@
-"""Ports of health pages skip ports that settings use for something else."""
+"""Test that ports of health pages skip ports that settings use for something else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/reference/cli.md lists every command and every option."""
+"""Test that docs/reference/cli.md lists every command and every option."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def test_page_has_every_command() -> None:
 
 @pytest.mark.parametrize("command", ["up", "queue create", "dead redrive", "sysv", "store rights"])
 def test_page_has_the_options_of_help(alone: Shell, command: str) -> None:
-    """Including those of edges."""
+    """Check that the page has the options of `--help`, including those of edges."""
     there = set(OPTION.findall(alone.run(*command.split(), "--help").text)) - {"--help"}
     assert set(re.findall(r"^\| `(--[a-z-]+)", section(command), re.M)) == there

@@ -1,4 +1,4 @@
-"""docs/settings.md lists every setting."""
+"""Test that docs/settings.md lists every setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every error of the store has an exit status for scripts."""
+"""Test that every error of the store has an exit status for scripts."""
 
 from __future__ import annotations
 

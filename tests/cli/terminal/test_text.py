@@ -1,4 +1,4 @@
-"""Untrusted bytes are escaped before a terminal sees them."""
+"""Test that untrusted bytes are escaped before a terminal sees them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.servers import Server
 
 
 async def test_last_hop_of_the_header(server: Server) -> None:
-    """Earlier hops may be forged by the client."""
+    """Check that the last hop of the header counts, as a client may forge earlier ones."""
     async with LiveConsole(server.url, proxy=PROXY) as console:
         for said, address in [
             (["10.1.2.3"], "10.1.2.3"),
@@ -37,7 +37,7 @@ async def test_last_hop_of_the_header(server: Server) -> None:
 
 
 async def test_address_of_requests_with_a_token(server: Server) -> None:
-    """Unauthenticated requests have it in the process's log."""
+    """Check that the log has the address of unauthenticated requests."""
     headers = {"X-Forwarded-For": "8.8.8.8, 10.1.2.3"}
     async with LiveConsole(server.url, proxy=PROXY, tokens=TOKENS) as console:
         body = {"ackLevel": "memory"}

@@ -29,7 +29,7 @@ async def test_dns_rebinding(console: LiveConsole) -> None:
 
 
 async def test_any_host_is_accepted_with_tokens(server: Server) -> None:
-    """Sec-Fetch-Site is trusted, as a proxy may have changed Host."""
+    """Check that any Host is accepted with authentication, and Sec-Fetch-Site trusted: a proxy may change Host."""
     async with LiveConsole(server.url, proxy={"networks": ["10.0.0.0/8"]}) as console:
         for headers in ({}, {"Origin": "https://behind.example", "Sec-Fetch-Site": "same-origin"}):
             reply = await console.get("/me", headers={"Host": "mq.example.org", **headers})

@@ -27,7 +27,7 @@ PROXY: dict[str, Any] = {
     "networks": ["127.0.0.0/8"],
     "roles": {"staff": "view", "ops": "operate", "root": "admin"},
 }
-BODIES = {  # something that each route takes
+BODIES = {  # a valid body for each route
     "queue.put": {"ackLevel": "memory"},
     "message.put": {"body": "a"},
     "dead.redrive": {"all": True, "dryRun": True},
@@ -66,14 +66,14 @@ class TestTokens:
             assert reply.headers["WWW-Authenticate"].startswith("Bearer")
 
     async def test_page_and_document_need_no_token(self, guarded: LiveConsole) -> None:
-        """The page has a sign-in form."""
+        """Check that page and document need no token, as the page has a sign-in form."""
         for path in ("/", "/openapi.json", "/healthz"):
             async with guarded.session.get(guarded.base + path) as response:
                 assert response.status == 200
 
 
 async def test_routes_check_the_role(guarded: LiveConsole) -> None:
-    """A sufficient role never gets 403."""
+    """Check that a sufficient role never gets 403, and an insufficient one does."""
     for route in ROUTES:
         path = route.path.replace("{name}", "orders").replace("{id}", "1-1")
         for role, token in TOKEN_OF.items():
@@ -104,7 +104,7 @@ class TestProxy:
         assert reply.document == {"who": "ann", "role": "operate", "auth": "proxy"}
 
     async def test_groups_without_access(self, server: Server) -> None:
-        """The user is known, so the store's audit log has the denials."""
+        """Check that denials of a known user without access are in the store's audit log."""
         headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "others"}
         async with LiveConsole(server.url, proxy=PROXY) as console:
             for method, path in (("GET", "/me"), ("GET", "/queues"), ("PUT", "/queues/orders")):
@@ -149,7 +149,7 @@ class TestProxy:
 
     @pytest.mark.parametrize("user", [b"\xff", b"a\xc2\x85b", b"ann\xe2\x80\xae", b"\xed\xa0\x80"])
     async def test_unprintable_user_names(self, server: Server, user: bytes) -> None:
-        """They would be in logs, in the audit log and in origins of messages."""
+        """Check that unprintable names are refused: they would be in logs, the audit log and origins of messages."""
         async with LiveConsole(server.url, proxy=PROXY) as console:
             await console.declare("orders")
             assert (await _put_as(console, user)).startswith(b"HTTP/1.1 400")
@@ -226,7 +226,7 @@ async def test_settings_are_shown_without_digests(guarded: LiveConsole) -> None:
 
 
 async def test_unauthenticated_requests_are_logged_once_per_address(guarded: LiveConsole) -> None:
-    """Regardless of their number and paths."""
+    """Check that unauthenticated requests are logged once per address, for any number and any paths."""
     for _ in range(20):
         assert (await guarded.get("/queues")).status == 401
         assert (await guarded.ask("PUT", "/queues/orders", {})).status == 401

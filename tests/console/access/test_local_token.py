@@ -139,7 +139,7 @@ def test_file_of_another_user() -> None:
 
 
 def test_file_system_without_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As WSL's drvfs and CIFS, where all files have the same mode."""
+    """Check a file system where all files have the same mode, such as WSL's drvfs and CIFS."""
 
     def made(**where: Any) -> tuple[int, str]:
         number, name = mkstemp(**where)

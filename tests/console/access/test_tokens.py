@@ -54,7 +54,7 @@ def test_invalid_token_file(tmp_path: Path, text: str) -> None:
 
 
 def test_well_known_tokens_are_too_short_for_a_file() -> None:
-    """So no further check is needed."""
+    """Check that well-known tokens are too short for a file, so that no further check is needed."""
     short = [b"", b"test"]
     assert {digest(each).hex() for each in short} == WELL_KNOWN
     assert all(len(each) < SHORTEST for each in short)

@@ -23,7 +23,7 @@ async def proxy(server: Server) -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 async def slow(proxy: Proxy) -> AsyncIterator[LiveConsole]:
-    """A console whose connection to the store is proxied; `orders` has a message."""
+    """Yield a console whose connection to the store is proxied; `orders` has a message."""
     async with LiveConsole(proxy.url) as console:
         await console.fill(await console.declare("orders"), b"a")
         yield console
@@ -54,7 +54,7 @@ async def test_queue_declared_again_unchanged_is_deleted(slow: LiveConsole, prox
 
 
 async def test_lost_response_to_a_deletion_leaves_no_name(slow: LiveConsole, proxy: Proxy) -> None:
-    """Otherwise its ID would stay taken by a queue that is in no list."""
+    """Check that a deletion without a response frees the ID, which would stay taken by a queue that is in no list."""
     await slow.declare("orders", replace=True, bindings={"rqpMca": {"queueId": 77}})
     proxy.lose_replies_to = DELETE
     reply = await slow.ask("DELETE", "/queues/orders", headers=await slow.etag("/queues/orders"))

@@ -81,7 +81,7 @@ class TestFilters:
             assert reply.status == 400
 
     async def test_pattern_with_exponential_backtracking(self, console: LiveConsole) -> None:
-        """The standard library's `re` would never finish."""
+        """Check that a pattern ends that the standard library's `re` would never finish."""
         queue = await console.declare("orders")
         await console.bury(queue, b"a" * 100_000 + b"b")
         assert await console.letters("orders", "&body=(a%2B)%2B%24") == []
@@ -108,7 +108,7 @@ class TestFilters:
     [("attributes", b"\xc1"), ("attributes", b"\x01\x02"), ("died", b"x"), ("reason", b"\xff")],
 )
 async def test_damaged_dead_letter_is_named(console: LiveConsole, field: str, value: bytes) -> None:
-    """The error is not attributed to the cursor."""
+    """Check that the error names the damaged dead letter, and not the cursor."""
     queue = await console.declare("orders")
     (identifier,) = await console.bury(queue, b"1")
     link, key = console.tools.registry.link, queue.keys[6]

@@ -85,7 +85,7 @@ async def test_page_ends_after_four_mebibytes(console: LiveConsole) -> None:
 
 
 async def test_cursor_belongs_to_one_queue(console: LiveConsole) -> None:
-    """It is invalid for another queue, also of the same name."""
+    """Check that a cursor is invalid for another queue, also one of the same name."""
     queue = await console.declare("orders")
     await console.fill(queue, b"one", b"two")
     cursor = (await console.found(f"{PUT}?limit=1"))["next"]
@@ -113,7 +113,7 @@ async def test_invalid_cursors(console: LiveConsole) -> None:
 
 
 async def test_attributes_that_json_does_not_support(console: LiveConsole) -> None:
-    """Other protocols can set them."""
+    """Check attributes that JSON does not support, which other protocols can set."""
     queue = await console.declare("orders")
     odd = {"octets": b"\xff", "nan": float("nan"), "inner": {"list": [b"a", 1]}}
     await console.fill(queue, b"body", attributes=odd)

@@ -38,7 +38,7 @@ async def test_create_read_change_delete(console: LiveConsole) -> None:
 
 
 async def test_only_one_of_concurrent_requests_changes(console: LiveConsole) -> None:
-    """The ETag is compared atomically with the change."""
+    """Check that only one of concurrent requests changes a peer, as the ETag is compared atomically."""
     await console.ask("PUT", "/peers/west", SPEC)
     seen = await console.etag("/peers/west")
     changes = [

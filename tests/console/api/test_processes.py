@@ -37,7 +37,7 @@ async def edge(server: Server) -> AsyncIterator[Live]:  # type: ignore[type-arg]
 async def test_link_has_the_id_of_the_other_store(
     console: LiveConsole, server: Server, new_server: NewServer
 ) -> None:
-    """Other clients are filtered out."""
+    """Check that a link shows the id of the other store, without other clients."""
     other = await new_server()
     async with linked(server.url, other.url) as ours:
         clients = [await asyncio.open_connection(*ours.places["text"]) for _ in range(3)]
@@ -79,7 +79,7 @@ async def test_older_edge_ignores_the_filter_by_name(
     of_before: None,
     edge: Live,  # type: ignore[type-arg]
 ) -> None:
-    """It returns all connections, and the console filters them."""
+    """Check that the console filters the connections of an older edge, which returns all of them."""
     await _one_edge(console)
     clients = [await asyncio.open_connection(*edge.places["text"]) for _ in range(3)]
 
@@ -178,7 +178,7 @@ async def test_its_subscriptions(console: LiveConsole, edge: Live) -> None:  # t
 
 
 async def test_limit_of_concurrent_queries(console: LiveConsole, edge: Live) -> None:  # type: ignore[type-arg]
-    """Each query has a connection of its own to the store."""
+    """Check that concurrent queries are limited, as each has a connection of its own to the store."""
     await _one_edge(console)
     replies = await asyncio.gather(*(console.get("/connections") for _ in range(40)))
     assert {reply.status for reply in replies} == {200, 429}
@@ -247,4 +247,6 @@ async def test_report_metrics(server: Server) -> None:
         await until(lambda: registry.get_sample_value(TIME.name) == NOW_MS / 1000)
         assert registry.get_sample_value(DEATHS.name, {"reason": "attempts"}) == 9
         reason = {"reason": "attempts", "edge": "console"}
-        assert registry.get_sample_value(DEATHS.name, reason) is None  # one metric, whoever tells it
+        assert (
+            registry.get_sample_value(DEATHS.name, reason) is None
+        )  # one metric, whichever process reports it

@@ -62,7 +62,7 @@ async def test_messages_do_not_change_the_etag(console: LiveConsole) -> None:
 
 
 class TestConditions:
-    """Preconditions (RFC 9110, 13.1)."""
+    """Tests of preconditions (RFC 9110, 13.1)."""
 
     async def test_if_match_is_required_and_checked(self, console: LiveConsole) -> None:
         queue = await console.declare("orders")
@@ -169,7 +169,7 @@ async def test_any_name(console: LiveConsole, name: str) -> None:
     assert (await console.ask("PUT", f"/queues/{written}", SPEC)).status == 201
     assert (await console.found(f"/queues/{written}"))["name"] == name
     assert [row["name"] for row in (await console.get("/queues")).items] == [name]
-    for other in ("%21", "%F4%8F%BF%BF"):  # what stands before all others, and what stands behind
+    for other in ("%21", "%F4%8F%BF%BF"):  # the first and the last name in the order of names
         assert (await console.ask("PUT", f"/queues/{other}", SPEC)).status == 201
     seen = [row["name"] for row in await console.every("/queues?limit=1")]
     assert seen == ["!", name, "\U0010ffff"]

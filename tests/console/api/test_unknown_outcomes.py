@@ -51,7 +51,7 @@ async def test_queue_deletion_without_notification(own_server: Server) -> None:
 
 
 async def test_queue_deletion_with_a_lost_catalogue(own_server: Server) -> None:
-    """The domain deleted it before the loss of the catalogue was noticed."""
+    """Check a deletion that the domain made before the loss of the catalogue was noticed."""
     async with LiveConsole(own_server.url) as console:
         queue = await console.declare("orders")
         own_server.call("DEL", RegistryKeys().epoch)
@@ -83,7 +83,7 @@ async def test_peer_change_without_notification(own_server: Server) -> None:
 
 
 async def test_peer_without_memory(own_server: Server) -> None:
-    """Nothing was done, and the response says so."""
+    """Check that a peer is not stored without memory, and the response says so."""
     async with LiveConsole(own_server.url) as console:
         await console.tools.initialise()
         own_server.call("CONFIG", "SET", "maxmemory", "1")
@@ -105,7 +105,7 @@ async def test_store_outage_after_the_change(server: Server) -> None:
 
 
 async def test_interrupted_request_is_audited(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process stops while it waits for the store: the outcome is unknown."""
+    """Check that a process that stops while it waits for the store audits an unknown outcome."""
     monkeypatch.setattr(process, "SHUTDOWN_S", 0.2)
     async with Proxy(server.port) as proxy, LiveConsole(proxy.url) as console:
         await console.declare("orders")

@@ -19,7 +19,7 @@ REPLACED = "/queues/orders?replaceUnreadable=true"
 
 @pytest.fixture
 async def newer(server: Server) -> AsyncIterator[LiveConsole]:
-    """`orders`, with a message and three dead letters, was changed by a newer version; `others` was not."""
+    """Yield a console: a newer version changed `orders` with a message and three dead letters, but not `others`."""
     async with LiveConsole(server.url) as console:
         queue = await console.declare("orders")
         await console.bury(queue, b"x", b"y", b"z")
@@ -121,7 +121,7 @@ SOUND = {"qid": "q77", "domain": "main", "owner": "cli", "spec": "{}"}
 
 
 async def test_queue_without_a_readable_id(newer: LiveConsole, server: Server) -> None:
-    """It raises an alarm and does not affect others."""
+    """Check that a queue without a readable ID raises an alarm and does not affect others."""
     for number, document in enumerate(
         [
             "{",
@@ -156,18 +156,16 @@ async def test_queue_without_a_readable_id(newer: LiveConsole, server: Server) -
 
 
 async def test_queue_in_the_domain_of_the_catalogue(newer: LiveConsole, server: Server) -> None:
-    """Older versions could create it."""
+    """Check a queue in the catalogue's domain, which older versions could create."""
     kept = json.loads(server.call("HGET", KEY, "orders"))
     server.call("HSET", KEY, "orders", json.dumps({**kept, "domain": "registry"}))
-    assert [row["name"] for row in (await newer.get("/queues")).items] == [
-        "others"
-    ]  # there is none of its id
+    assert [row["name"] for row in (await newer.get("/queues")).items] == ["others"]  # no queue has its ID
     reply = await newer.get("/queues/orders")
     assert (reply.status, reply.label) == (404, "queue_unknown")
 
 
 async def test_damaged_queue_does_not_affect_others(server: Server) -> None:
-    """Neither in the list nor in the overview, whether or not it was read before."""
+    """Check that a damaged queue affects neither list nor overview, whether or not it was read before."""
     async with LiveConsole(server.url) as console:
         queues = [await console.declare(name) for name in ("good", "late", "spoilt")]
         await console.fill(queues[0], b"a")

@@ -75,7 +75,7 @@ async def test_response_does_not_wait_for_an_unavailable_store(new_server: NewSe
 async def test_line_interrupted_by_process_stop_is_counted(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The change was made, and writing its line is interrupted."""
+    """Check that a line is counted whose writing is interrupted after the change."""
     monkeypatch.setattr(audit, "WRITE_S", 600.0)
     monkeypatch.setattr(process, "SHUTDOWN_S", 0.2)
     async with Proxy(server.port) as proxy, LiveConsole(proxy.url) as console:
@@ -94,7 +94,7 @@ async def test_line_interrupted_by_process_stop_is_counted(
 
 
 async def test_refusals_do_not_push_out_changes(server: Server) -> None:
-    """Refusals, dry runs and messages are kept apart from changes, with a limit of their own."""
+    """Check that refusals, dry runs and messages have a limit of their own, apart from changes."""
     async with LiveConsole(server.url, audit_lines=100) as console:
         await console.ask("PUT", "/queues/orders", SPEC)
         for _ in range(150):

@@ -65,7 +65,7 @@ async def test_selected_dead_letters(console: LiveConsole) -> None:
 
 
 async def test_authentication_by_token_and_proxy(server: Server) -> None:
-    """Both can name a user ann."""
+    """Check that audit lines show whether a user is known by a token or by the proxy, as both can name a user ann."""
     token = {"name": "ann", "role": "admin", "sha256": hashlib.sha256(b"rule").hexdigest()}
     proxy = {"networks": ["127.0.0.0/8"], "roles": {"root": "admin"}}
     async with LiveConsole(server.url, tokens=[token], proxy=proxy) as console:

@@ -41,7 +41,7 @@ def test_enums_are_documented() -> None:
 
 
 def test_changes_have_preconditions() -> None:
-    """Routes that replace or delete have a condition."""
+    """Check that routes that replace or delete have a condition."""
     for route in ROUTES:
         if route.method in ("PUT", "DELETE") and route.path.startswith(("/queues", "/peers")):
             assert route.condition is not Condition.NONE, route.action
@@ -56,7 +56,7 @@ async def test_it_is_served(console: LiveConsole) -> None:
 
 
 def test_required_headers() -> None:
-    """`live_console.check` checks all responses of these tests."""
+    """Check required headers; `live_console.check` checks all responses of these tests."""
     for method, path, status, names in [
         ("get", "/queues/{name}", "200", {"ETag"}),
         ("put", "/queues/{name}", "201", {"ETag", "Location"}),

@@ -22,7 +22,7 @@ from tests.docs.bench import commands
 ROOT = Path(__file__).parents[3]
 PAGE = "docs/console.md"
 TEXT = (ROOT / PAGE).read_text()
-DIFFERS = (  # from run to run
+DIFFERS = (  # differs between runs
     (re.compile(r'"oldestAgeMs":\d+'), '"oldestAgeMs":0'),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "TIME"),
     (re.compile(r'"next":"[\w-]+"'), '"next":"CURSOR"'),
@@ -58,7 +58,7 @@ def samples() -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_samples_contain_no_known_token() -> None:
-    """Samples have a placeholder instead of a digest, and the console refuses it."""
+    """Check that samples have a placeholder instead of a digest, which the console refuses."""
     found = samples()
     assert "console.md" in [page for page, _ in found]
     for page, sample in found:

@@ -1,7 +1,7 @@
 """Test that responses to all requests which the OpenAPI document allows conform to it, without internal errors.
 
-Examples are made of the document, also ones that it does not let in: `PENSTOCK_SCHEMATHESIS` says how many of a route.
-They are sent with the role that may do everything; what other roles are refused is in access/test_identity.py.
+Examples are made from the document, also invalid ones: `PENSTOCK_SCHEMATHESIS` sets their number for each route. They
+are sent with the highest role; refusals of other roles are tested in access/test_identity.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TEXT = {"listeners": {"text": {"port": 0}, "link": "off"}}
 # the edge is in this process, and uses `random` while examples are made in another thread
 @pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
 async def test_responses_conform_to_the_document(console: LiveConsole, server: Server) -> None:
-    """Use existing and unknown queues, dead letters, jobs, peers and connections."""
+    """Check existing and unknown queues, dead letters, jobs, peers and connections."""
     edge = Live(EDGE, server.url, TEXT)
     await edge.open()
     _, client = await asyncio.open_connection(*edge.places["text"])
@@ -124,5 +124,5 @@ def _try(operation: Any, mode: GenerationMode, known: dict[str, str]) -> None:
             case.path_parameters = {name: there[name] for name in case.path_parameters}
         case.call_and_validate(checks=CHECKS, timeout=TIMEOUT_S, headers=HEADERS)
 
-    with suppress(Unsatisfiable):  # a route that is asked nothing cannot be asked anything wrong
+    with suppress(Unsatisfiable):  # a route without input has no invalid input
         run()

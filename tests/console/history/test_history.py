@@ -139,7 +139,7 @@ async def test_a_queue(console: LiveConsole) -> None:
     now_ms = await console.tools.now_ms()
     await _told(console, now_ms - 120_000, **_queue_sample("others", 1, in_=5))
     await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
-    await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))  # its answer was lost
+    await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))  # its response was lost
     found = await history(console, "/queues/orders/history?minutes=5")
     assert found["stepMs"] == 10_000
     inflow = found["series"]["in"]
@@ -156,12 +156,12 @@ async def test_a_queue(console: LiveConsole) -> None:
 
 
 async def test_all_queues_together(console: LiveConsole) -> None:
-    """Deleted queues count; the time before the first sample is unknown."""
+    """Check that deleted queues count, and that the time before the first sample is unknown."""
     found = await history(console, "/history?minutes=5")
     now_ms = await console.tools.now_ms()
     await _told(console, now_ms - 120_000, **_queue_sample("others", 1, in_=50))
     await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
-    await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))  # its answer was lost
+    await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))  # its response was lost
     found = await history(console, "/history?minutes=5")
     assert found["stepMs"] == 10_000
     series = found["series"]
@@ -170,8 +170,8 @@ async def test_all_queues_together(console: LiveConsole) -> None:
     assert series["in"][0] is None
     assert (
         10 <= sum(number or 0 for number in series["in"]) <= 15.1
-    )  # of the first sample a part may be before
-    assert sum(number or 0 for number in series["refused"]) >= 0.29  # each is rounded
+    )  # part of the first sample may be before it
+    assert sum(number or 0 for number in series["refused"]) >= 0.29  # each value is rounded
     longer = await history(console, "/history?minutes=180")
     assert longer["stepMs"] == 30_000
     assert sum(number or 0 for number in longer["series"]["in"]) * 30 == pytest.approx(
@@ -210,7 +210,7 @@ class TestTotals:
             totals.add(flow(at * 10_000, in_=1))
         told = Totals.rates([totals], 20_000, 10_000, 998)["in"]
         assert told[-6:] == [0.1] * 6
-        assert sum(number or 0 for number in told) < 1, "what is older is forgotten"
+        assert sum(number or 0 for number in told) < 1, "older samples are removed"
 
 
 async def test_periods_and_steps(console: LiveConsole) -> None:

@@ -31,7 +31,7 @@ end
 
 
 def fill(server: Server, first_ms: int, step_ms: int, number: int, after: int = 0) -> None:
-    """Write samples of one message each. after: the previous serial."""
+    """Write samples of one message each. `after` is the previous serial."""
     server.call("EVAL", FILL, 1, KEY, first_ms, step_ms, number, NONE, after)
 
 
@@ -53,7 +53,7 @@ async def test_response_does_not_wait_for_all_samples(console: LiveConsole, serv
 async def test_response_waits_for_new_samples(
     console: LiveConsole, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only older samples may take longer."""
+    """Check that a response waits for new samples, while older ones may take longer."""
     monkeypatch.setattr(sample_history, "POLL_S", PATIENCE_S)
     await console.declare("orders")
     now_ms = await console.tools.now_ms()
@@ -75,7 +75,7 @@ async def test_the_newest_are_read_first(console: LiveConsole, server: Server) -
         assert reader.known_ms == reader.totals.known_ms == now_ms - 100_000 + (500 - turn * BATCH) * 100
         assert len(reader.of("orders")) == turn * BATCH
     fill(server, now_ms - 50_000, 100, 200, after=500)
-    assert await reader.read_on()  # what came goes first
+    assert await reader.read_on()  # new samples are read first
     assert await reader.read_on()
     assert len(reader.of("orders")) == 6 * BATCH
     while await reader.read_on():
@@ -86,7 +86,7 @@ async def test_the_newest_are_read_first(console: LiveConsole, server: Server) -
 
 
 async def test_without_samples(console: LiveConsole, server: Server) -> None:
-    """Each step of a queue is 0, and the totals are unknown."""
+    """Check that without samples each step of a queue is 0, and the totals are unknown."""
     await console.declare("orders")
     server.call("DEL", KEY)
     found = await history(console, "/queues/orders/history?minutes=1")
@@ -129,7 +129,7 @@ async def test_store_outage(new_server: NewServer) -> None:
 async def test_reading_restarts_after_an_internal_error(
     console: LiveConsole, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error is logged and returned; the next request starts again."""
+    """Check that an internal error is logged and returned, and the next request starts reading again."""
     now_ms = await console.tools.now_ms()
     fill(server, now_ms - 90_000, 1, 1)
     fill(server, now_ms - 40_000, 1, 10, after=1)

@@ -87,7 +87,7 @@ async def test_invalid_bodies(console: LiveConsole) -> None:
 
 
 async def test_form_content_types_are_rejected(console: LiveConsole) -> None:
-    """Pages of other origins can send these without a CORS preflight."""
+    """Check that form types are rejected, as pages of other origins can send them without a CORS preflight."""
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "x"]:
         reply = await console.ask("PUT", "/queues/orders", data=b"{}", headers={"Content-Type": kind})
         assert (reply.status, reply.label) == (415, "unsupported_media_type")
@@ -100,7 +100,7 @@ async def test_unknown_paths_and_methods(console: LiveConsole) -> None:
     assert (reply.status, reply.headers["Allow"]) == (405, "GET, HEAD")
     reply = await console.ask("PATCH", "/queues/orders", {})
     assert reply.status == 405
-    for method, path, allowed in (  # the page is at no address of the API
+    for method, path, allowed in (  # the page has no address of the API
         ("GET", "/connections/tmq-1", "DELETE"),
         ("PUT", "/connections/tmq-1", "DELETE"),
         ("GET", "/queues/orders/dead/purge/", ""),
@@ -123,7 +123,7 @@ async def test_invalid_queries(console: LiveConsole) -> None:
 
 
 def _is_a_plain_problem(reply: bytes) -> bool:
-    """Return whether it is a problem of status 400 that reveals no versions."""
+    """Return whether a response is a problem of status 400 that reveals no versions."""
     head, _, body = reply.partition(b"\r\n\r\n")
     lines = {line.partition(b":")[0].lower(): line.partition(b": ")[2] for line in head.split(b"\r\n")[1:]}
     return (
@@ -148,7 +148,7 @@ async def test_invalid_http(console: LiveConsole) -> None:
 
 
 async def test_request_line_too_long(console: LiveConsole) -> None:
-    """It is refused before routing."""
+    """Check that a request line that is too long is refused before routing."""
     reply = await _raw(console, _head("GET", "/api/v1/queues?q=" + "x" * 9000))
     assert _is_a_plain_problem(reply)
     assert b"too long" in reply
@@ -158,7 +158,7 @@ PACKED = gzip.compress(b'{"ackLevel": "memory"}')
 
 
 async def test_compressed_bodies_are_rejected(console: LiveConsole) -> None:
-    """They could expand without bound, and truncated ones could look complete."""
+    """Check that compressed bodies are rejected: they could expand without bound, and truncated ones look complete."""
     for data in [PACKED, PACKED[:-6], b"garbage"]:
         for coding in ["gzip", "deflate", "br", "rot13", "gzip, identity", "\u00e9"]:
             headers = {"Content-Encoding": coding, "If-Match": "*"}
@@ -176,7 +176,7 @@ async def test_compressed_bodies_are_rejected(console: LiveConsole) -> None:
 )
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 async def test_invalid_chunks(server: Server, method: str, tokens: list[Any]) -> None:
-    """No internal error is logged, with or without authentication."""
+    """Check that invalid chunks log no internal error, with or without authentication."""
     async with LiveConsole(server.url, tokens=tokens) as console:
         head = _head(method, "/api/v1/queues/orders", Transfer_Encoding="chunked", If_Match="*")
         reply = await _raw(console, head, b"5\r\n{}   \r\n", b"zz\r\n\r\n")

@@ -64,8 +64,8 @@ async def test_connections_over_the_limit_are_closed(server: Server) -> None:
                 assert all([await _is_closed(line) for line in more])
             assert console.value(REFUSED, reason="connection_limit") == 30
             refused = console.log.events("refused", reason="connection_limit")
-            assert 0 < len(refused) <= 10  # however many came
-            assert await _answer(lines[0], HEAD + b"\r\n")  # who is in stays
+            assert 0 < len(refused) <= 10  # for any number of attempts
+            assert await _answer(lines[0], HEAD + b"\r\n")  # accepted connections stay open
         await until(lambda: _lets_in(console))
 
 
@@ -96,7 +96,7 @@ async def test_default_limit_per_address(server: Server) -> None:
 
 @pytest.mark.parametrize("said", [b"", b"GET /", HEAD])
 async def test_incomplete_request_header_times_out(server: Server, said: bytes) -> None:
-    """Sending a little more does not extend the timeout."""
+    """Check that sending a little more does not extend the timeout of a request header."""
     async with LiveConsole(server.url, idle_timeout_s=0.5) as console, _connected(console) as (line,):
         line[1].write(said)
 
@@ -127,7 +127,7 @@ async def test_stalled_request_body_times_out(console: LiveConsole, monkeypatch:
 
 
 def _asks(place: tuple[str, int], tls: ssl.SSLContext | None, octets: bytes) -> socket.socket:
-    """Connect, send, and read nothing. With small segments the kernel buffers little, and the console the rest."""
+    """Connect, send, and read nothing. Small segments leave most of the response to the console's buffers."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
@@ -135,7 +135,7 @@ def _asks(place: tuple[str, int], tls: ssl.SSLContext | None, octets: bytes) -> 
     sock.connect(place)
     if tls is not None:
         sock = tls.wrap_socket(sock, server_hostname=place[0])
-    with contextlib.suppress(ConnectionError):  # he is let go before all is sent
+    with contextlib.suppress(ConnectionError):  # the connection may be closed before all is sent
         sock.sendall(octets)
     return sock
 
@@ -148,7 +148,7 @@ BRIEF = {"stream_timeout_s": 0.5}
     [
         pytest.param(IN_PIECES, False, BRIEF, id="in pieces"),
         pytest.param(AT_ONCE * 2000, True, BRIEF, id="again and again, tls"),
-        # without TLS the kernel has all of it by then
+        # without TLS the kernel has buffered the whole response by then
         pytest.param(
             AT_ONCE, True, {"stream_timeout_s": 3, "idle_timeout_s": 2}, id="of whom aiohttp knows no more"
         ),
@@ -157,8 +157,11 @@ BRIEF = {"stream_timeout_s": 0.5}
 async def test_client_that_reads_nothing_is_disconnected(
     server: Server, tmp_path: Path, asked: bytes, is_secret: bool, timeouts: dict[str, float]
 ) -> None:
-    """Of a file that everybody may have. With TLS what he does not take waits below it; once nothing was asked for long
-    enough aiohttp closes, and forgets a connection that goes on waiting for him."""
+    """Check the timeout of a client that requests a public file and reads nothing.
+
+    With TLS unread data wait below aiohttp, which closes an idle connection but does not track one that still waits for
+    its client.
+    """
     authority = Authority.create(tmp_path)
     tls = authority.client() if is_secret else None
     files = authority.listener() if is_secret else None

@@ -40,7 +40,7 @@ def test_values_are_not_counted_in_strings() -> None:
 
 
 def test_many_quotes_count_as_many_values() -> None:
-    """The text is not split into more pieces than allowed values."""
+    """Check that many quotes count as many values, without splitting the text into more pieces than allowed values."""
     assert has_more_values(b"[" * 11 + b'"' * 1000, 10)
 
 
@@ -67,7 +67,7 @@ async def test_number_of_reported_errors_is_limited(console: LiveConsole) -> Non
 
 
 async def test_concurrent_request_bodies(console: LiveConsole) -> None:
-    """Each is within its limit, but not all together; once they are gone, requests succeed again."""
+    """Check that bodies within their own limit share a limit, and that requests succeed again once they are gone."""
     await console.declare("orders")
     head = PUT + b"Content-Length: %d\r\n\r\n" % LONGEST_REQUEST
     asking = [await asyncio.open_connection(*console.place) for _ in range(3)]
@@ -91,7 +91,7 @@ async def test_concurrent_request_bodies(console: LiveConsole) -> None:
 
 @asynccontextmanager
 async def unread(console: LiveConsole, path: str, number: int) -> AsyncIterator[None]:
-    """Let clients receive the headers, and read no further."""
+    """Yield while clients have received the headers and read no further."""
     asking = [await asyncio.open_connection(*console.place) for _ in range(number)]
     try:
         for reader, writer in asking:
@@ -123,7 +123,7 @@ async def test_unread_bodies_of_dead_letters(console: LiveConsole) -> None:
 async def test_unread_lists_of_bodies(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """In base64, two of the largest fit."""
+    """Check unread lists of bodies, of which two of the largest fit in base64."""
     queue = await console.declare("orders")
     body = b"x" * (LONGEST_BODY - 100)
     await (console.bury(queue, body) if what == "dead" else console.fill(queue, body))
@@ -133,7 +133,7 @@ async def test_unread_lists_of_bodies(
     async with unread(console, path, 2):
         with (
             monkeypatch.context() as patch
-        ):  # nothing is made of what has no room: it would be in memory by then
+        ):  # a response without room is not built, as it would use the memory
             patch.setattr(dead if what == "dead" else messages, "_document", lambda *_: 1 // 0)
             reply = await console.get(path)
         assert (reply.status, reply.label) == (503, "busy")
@@ -146,7 +146,7 @@ async def test_unread_lists_of_bodies(
 
 
 async def test_attributes_count(console: LiveConsole) -> None:
-    """The size of a response is known when it is encoded."""
+    """Check that attributes count towards a response's size, which is known when it is encoded."""
     queue = await console.declare("orders")
     await console.fill(queue, *[b""] * 300, attributes={"a": "x" * 60_000})
     budget = console.inside.budget
@@ -156,7 +156,7 @@ async def test_attributes_count(console: LiveConsole) -> None:
     reply = await console.get(path)
     assert (reply.status, reply.label) == (503, "busy")
     with budget.share() as share:
-        share.take(4_000_000)  # the refused answer holds nothing
+        share.take(4_000_000)  # the refused response holds no memory
     assert (await console.get("/queues/orders/messages?limit=3")).status == 200
 
 
@@ -165,14 +165,17 @@ MESSAGES, OPENAPI = "/queues/orders/messages?limit=100&octets=7000", "/openapi.j
 
 @pytest.mark.parametrize(("path", "other"), [(MESSAGES, OPENAPI), (OPENAPI, MESSAGES)])
 async def test_many_unread_small_responses(console: LiveConsole, path: str, other: str) -> None:
-    """A thousand connections could have one each. The OpenAPI document has a budget of its own."""
+    """Check that unread small responses share a budget; a thousand connections could have one each.
+
+    The OpenAPI document has a budget of its own.
+    """
     queue = await console.declare("orders")
     await console.fill(queue, *[b"y" * 7000] * 100)
     size = len((await console.get(path)).body)
     assert 100_000 < size < 1 << 20
     inside = console.inside
     budget, octets = (inside.open_budget, OPEN_OCTETS) if path == OPENAPI else (inside.budget, OCTETS)
-    budget.take(octets - size * 3 // 2)  # what is left is enough for one, and not for two
+    budget.take(octets - size * 3 // 2)  # enough for one more response, and not for two
 
     async def is_busy() -> bool:
         return (await console.get(path)).status == 503
@@ -183,7 +186,7 @@ async def test_many_unread_small_responses(console: LiveConsole, path: str, othe
         loop = asyncio.get_running_loop()
         await loop.sock_connect(slow, console.place)
         head = f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n".encode() + LINE + b"\r\n"
-        await loop.sock_sendall(slow, head * 40)  # more than the network itself keeps
+        await loop.sock_sendall(slow, head * 40)  # more than the network itself buffers
         await until(is_busy)
         assert (await console.get(other)).status == 200
 

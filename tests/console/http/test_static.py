@@ -37,7 +37,7 @@ async def test_the_page(console: LiveConsole) -> None:
 
 
 async def test_resources_have_few_headers(console: LiveConsole) -> None:
-    """Security headers of documents have no effect on scripts and styles."""
+    """Check that scripts and styles lack the security headers of documents, which have no effect on them."""
     for path in ["/main.js", "/style/base.css", "/vendor/plex-sans-400.woff2", "/early.js"]:
         async with console.session.get(console.base + path) as response:
             assert (response.status, response.headers["X-Content-Type-Options"]) == (200, "nosniff")

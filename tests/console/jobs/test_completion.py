@@ -106,7 +106,7 @@ async def test_process_stop_ends_publishing_of_results(
         await console.stop_taking()
         assert _tasks() == []
         assert len(console.log.events("job_unsaid")) == 1
-        (line,) = console.audited(what=ENDED)  # in the log, if nowhere else
+        (line,) = console.audited(what=ENDED)  # the line is at least in the log
         assert (line["outcome"], line["detail"]["job"]) == ("cancelled", job["id"])
         server.restart()
 
@@ -114,7 +114,7 @@ async def test_process_stop_ends_publishing_of_results(
 async def test_console_that_stops_right_after_a_job_leaves_no_tasks(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A later request of the job would open another connection to the store."""
+    """Check that a console that stops after a job leaves no task that would open a connection to the store."""
     monkeypatch.setattr(completion, "COMPLETION_S", 0.5)
     server = await new_server()
     async with LiveConsole(server.url) as console:
@@ -122,7 +122,7 @@ async def test_console_that_stops_right_after_a_job_leaves_no_tasks(
         jobs = console.inside.jobs
         server.stop()
         cancelling = asyncio.create_task(console.ask("DELETE", f"/jobs/{job['id']}"))
-        await until(lambda: not jobs.running())  # it has ended, and is about to say so
+        await until(lambda: not jobs.running())  # it has ended, and is about to report it
         asyncio.get_running_loop().call_later(0.1, server.cont)
         await jobs.close()
         assert _tasks() == []
@@ -149,7 +149,7 @@ async def test_late_progress_does_not_overwrite_the_result(console: LiveConsole)
 
 
 async def test_job_that_seemed_orphaned_is_cancelled(console: LiveConsole, other: LiveConsole) -> None:
-    """As after half a minute without a store, before its console published it again."""
+    """Check that a job can be cancelled that seemed orphaned, as after half a minute without a store."""
     job = await _begun(console)
     await write_as_silent(other, await console.found(f"/jobs/{job['id']}"))
     ended = (await other.ask("DELETE", f"/jobs/{job['id']}")).document
@@ -189,7 +189,7 @@ async def test_orphaned_job_is_completed_and_its_count_deleted(
 async def test_orphaned_job_that_fails_does_not_block_others(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
-    """The document of the first job's queue has no readable ID."""
+    """Check that other orphaned jobs complete if the document of the first job's queue has no readable ID."""
     queue = await console.declare("orders")
     ids = await console.bury(queue, b"a", b"b")
     monkeypatch.setattr(orphaned_jobs, "CHECK_S", 0.05)

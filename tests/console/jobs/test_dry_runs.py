@@ -54,7 +54,7 @@ async def test_dead_letters_after_the_dry_run_stay(
 
 
 async def test_dead_letters_too_young_at_the_dry_run_stay(console: LiveConsole, queue: Queue) -> None:
-    """They are old enough by the time of the purge."""
+    """Check that dead letters that were too young for the filter at the dry run are not purged."""
     chosen = {"filter": {"olderThan": "1s"}}
     told = (await console.ask("POST", f"{DEAD}/purge", {**chosen, "dryRun": True})).document
 
@@ -82,7 +82,7 @@ async def test_until_in_the_future_has_no_effect(console: LiveConsole, queue: Qu
 async def test_ages_use_the_clock_of_the_queues_shard(
     console: LiveConsole, queue: Queue, monkeypatch: pytest.MonkeyPatch, apart_ms: int
 ) -> None:
-    """As in a Cluster, where each shard has its own clock; simulated, as the test runs on one machine."""
+    """Check that ages use the clock of the queue's shard, which is simulated, as a Cluster's shards have their own."""
     store = console.inside.store
     now_ms = store.now_ms
 

@@ -224,7 +224,7 @@ class TestJobs:
         assert (await console.ask("POST", REDRIVE, {"all": True})).label == "too_many_jobs"
 
     async def test_limit_of_concurrent_requests(self, console: LiveConsole) -> None:
-        """Jobs that are still counting count as running."""
+        """Check that jobs that are still counting count as running."""
         await _buried(console, 400)
         slow = {"all": True, "rate": 1}
         asked = (console.ask("POST", REDRIVE, slow) for _ in range(2 * MAX_RUNNING))

@@ -48,7 +48,7 @@ async def test_purge_deletes_ready_messages_and_is_audited(console: LiveConsole)
     assert (ended["outcome"], ended["detail"]["moved"]) == ("done", 2500)
     queue = await console.tools.catalogue.find("orders")
     run = QueuePurge(console.tools.get_domain("main"), queue, run_of(job["id"]))
-    assert await run.removed() == 0, "nobody asks any more"
+    assert await run.removed() == 0, "the store keeps no count of a completed run"
 
 
 async def test_messages_in_flight_stay(console: LiveConsole) -> None:
@@ -138,7 +138,7 @@ async def _begun_unheard(console: LiveConsole, proxy: Proxy) -> Reply:
 
 
 async def test_lost_responses_are_retried(proxy: Proxy) -> None:
-    """The purge continues, and its count is exact."""
+    """Check that a purge continues after lost responses, and its count is exact."""
     async with LiveConsole(proxy.url) as console:
         reply = await _begun_unheard(console, proxy)
         proxy.lose_replies_to = b""
@@ -148,7 +148,7 @@ async def test_lost_responses_are_retried(proxy: Proxy) -> None:
 
 
 async def test_expired_run_does_not_purge_new_messages(proxy: Proxy) -> None:
-    """As after an hour, or in a store that lost its latest data."""
+    """Check that an expired run, as after an hour or in a store that lost data, does not purge new messages."""
     async with LiveConsole(proxy.url) as console:
         reply = await _begun_unheard(console, proxy)
         queue = await console.tools.catalogue.find("orders")
@@ -176,6 +176,4 @@ async def test_purge_of_a_killed_console_is_completed(
         told = await until(lambda: job_where(other, killed, lambda told: told["moved"] == 2))
         assert (told["state"], told["error"]) == ("failed", ORPHANED)
         await other.inside.jobs.orphans.end(killed)
-        assert await run.removed() == 2, (
-            "if it comes back after all, its job goes on, and means what it meant"
-        )
+        assert await run.removed() == 2, "the run is kept, so that its console could continue the same job"

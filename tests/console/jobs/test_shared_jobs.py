@@ -108,7 +108,7 @@ async def test_job_of_a_killed_console_is_failed(
     assert (found["state"], found["error"]) == ("failed", ORPHANED)
     assert found["endedAt"] is not None
     assert (await other.ask("DELETE", f"/jobs/{killed['id']}")).document["state"] == "failed"
-    # and one of which nobody has noticed yet that it will say nothing any more
+    # and one that is orphaned, which is not noticed yet
     monkeypatch.setattr(jobs_, "REMOTE_CANCEL_S", 0.2)
     silent = {**job, "id": "fedcba9876543210"}
     await other.tools.registry.link.function(

@@ -67,7 +67,7 @@ async def test_revoked_token_ends_the_stream(server: Server, tmp_path: Path) -> 
 
 
 async def _row(events: Events, name: str, **wanted: Any) -> dict[str, Any]:
-    """Return the queue's row once it has these values; all events have only changes."""
+    """Return the queue's row once it has these values, from events that contain only changes."""
     while True:
         found = await events.next("queues")
         assert not found["whole"]
@@ -77,7 +77,7 @@ async def _row(events: Events, name: str, **wanted: Any) -> dict[str, Any]:
 
 
 async def test_latency_metric_excludes_the_duration_of_streams(console: LiveConsole) -> None:
-    """The metric has the time to the start of the stream."""
+    """Check that the metric has the time to the start of the stream."""
     seconds = "penstock_console_request_seconds"
     began = time.monotonic()
     async with watching(console) as events:
@@ -93,7 +93,7 @@ async def test_only_changes_are_sent(console: LiveConsole) -> None:
     await console.declare("others")
     async with watching(console) as events:
         await events.next("queues")
-        await events.next("queues")  # rates are known from the second look on
+        await events.next("queues")  # rates are known from the second poll on
         await console.fill(orders, b"one")
         row = await _row(events, "orders", ready=1)
         assert row["bytes"] == 3
@@ -142,7 +142,7 @@ async def test_running_job_is_sent_before_newer_ended_ones(console: LiveConsole)
 
 
 async def test_slow_reader_does_not_block_others(server: Server) -> None:
-    """Slow readers skip superseded updates."""
+    """Check that slow readers skip superseded updates."""
     async with LiveConsole(server.url, stream_timeout_s=60) as console:
         for number in range(300):
             await console.declare(f"q{number:03}")
@@ -239,7 +239,7 @@ MANY = 400
 
 
 async def test_hundreds_of_queues(server: Server) -> None:
-    """All rows are sent once, then only changes; all clients get the same."""
+    """Check that all rows are sent once, then only changes, and that all clients get the same."""
     async with LiveConsole(server.url, refresh_s=0.5) as console:
         names = [f"q{number:03}" for number in range(MANY)]
         queues = [await console.declare(name) for name in names]

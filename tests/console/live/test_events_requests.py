@@ -1,5 +1,7 @@
-"""How the live view is asked: what the OpenAPI document says of `GET /events`, by hand, as it has no end and the tests
-that are made of the document leave it out."""
+"""Test requests of the live view against the OpenAPI document of `GET /events`.
+
+The stream has no end, so the tests that are made from the document leave it out.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ TOKEN_OF = {"view": "see", "operate": "do", "admin": "rule"}
 
 
 def test_the_document_names_no_parameter_and_one_method() -> None:
-    """Test invalid values below if a parameter is added."""
+    """Check that the route has no parameters, whose invalid values would need tests here."""
     assert set(SAID) == {"get"}
     assert SAID["get"].get("parameters", []) == []
     assert "requestBody" not in SAID["get"]
@@ -69,14 +71,14 @@ async def test_irrelevant_headers_are_ignored(console: LiveConsole) -> None:
 
 
 async def test_request_from_another_site(console: LiveConsole) -> None:
-    """It takes no stream."""
+    """Check that a request from another site is refused and takes no stream."""
     headers = {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}
     async with console.session.get(f"{console.base}{PREFIX}/events", headers=headers) as response:
         assert response.status == 403
 
 
 async def test_request_bodies(console: LiveConsole) -> None:
-    """A small one is ignored, a large one refused, as with all routes."""
+    """Check that a small request body is ignored and a large one refused, as with all routes."""
     async with console.session.request(
         "GET", f"{console.base}{PREFIX}/events", data=b'{"a": 1}', headers={"Content-Type": "text/plain"}
     ) as response:

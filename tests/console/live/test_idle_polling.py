@@ -25,7 +25,7 @@ from tests.topologies import Cluster
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
-    """Timeouts with which polling waited for a request; None: no timeout."""
+    """Return a list of the timeouts with which polling waited for a request; None is no timeout."""
     found: list[float | None] = []
     real = Interest.wait
 
@@ -55,7 +55,7 @@ async def resting(console: LiveConsole, patch: pytest.MonkeyPatch, rest_s: float
         await found.snapshot()
         patch.setattr(interest, "LASTS_S", 0.0)
         await rests.wait()
-        await asyncio.sleep(2.5 * found.refresh_s)  # so old is the last look then
+        await asyncio.sleep(2.5 * found.refresh_s)  # age of the last poll
         yield found
     finally:
         await found.close()
@@ -64,7 +64,7 @@ async def resting(console: LiveConsole, patch: pytest.MonkeyPatch, rest_s: float
 async def test_no_polls_before_the_first_request(server: Server, waits: list[float | None]) -> None:
     async with LiveConsole(server.url) as console:
         await until(lambda: waits)
-        assert waits == [None], "it waits for the first question, however long that takes"
+        assert waits == [None], "polling waits for the first request without a timeout"
         own = console.inside.live
         assert own.version == 0
         assert (await console.get("/queues")).status == 200
@@ -77,7 +77,7 @@ async def test_slow_polls_without_requests(
     async with resting(console, monkeypatch, 3600.0) as found:
         version = found.version
         await until(lambda: waits[-1] == 3600.0)
-        assert found.version == version, "nothing was looked at before it began to rest"
+        assert found.version == version, "polling paused without another poll"
         monkeypatch.setattr(live, "IDLE_REFRESH_S", 0.01)
         await found.snapshot()
         await until(lambda: found.version > version + 3)
@@ -86,7 +86,7 @@ async def test_slow_polls_without_requests(
 async def test_first_request_after_a_pause_does_not_wait(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It gets the last snapshot with own changes; the next one gets the current state."""
+    """Check that the first request gets the last snapshot with own changes, and the next one the current state."""
     orders = await console.declare("orders")
     async with resting(console, monkeypatch, 3600.0) as found:
         version, goes_on = found.version, asyncio.Event()
@@ -104,7 +104,7 @@ async def test_own_changes_are_seen_after_a_pause(
 ) -> None:
     orders = await console.declare("orders")
     async with resting(console, monkeypatch, 3600.0) as found:
-        found.add_hook(asyncio.Event().wait)  # the next look has no end
+        found.add_hook(asyncio.Event().wait)  # the next poll has no end
         await console.fill(orders, b"one")
         found.touch("orders")
         async with asyncio.timeout(PATIENCE_S):
@@ -134,7 +134,7 @@ async def test_first_request_fails_during_an_outage(
 async def test_first_request_succeeds_after_an_outage(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch, waits: list[float | None]
 ) -> None:
-    """Although there was no poll since the outage."""
+    """Check that the first request after an outage succeeds without a poll in between."""
     server = await new_server()
     async with LiveConsole(server.url) as console:
         await console.declare("orders")
@@ -151,7 +151,7 @@ async def test_first_request_succeeds_after_an_outage(
 async def test_shard_outage_does_not_hide_other_queues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request that needs the touched queue fails; the next poll shows the outage."""
+    """Check that a request for the touched queue fails, and the next poll shows the outage."""
     cluster = Cluster(next(iter(PROGRAMS)), tmp_path)
     try:
         await set_up(cluster.start())
@@ -182,7 +182,7 @@ async def test_shard_outage_does_not_hide_other_queues(
 async def test_requests_waiting_for_a_failing_poll_get_its_error(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their timeouts do not add up."""
+    """Check that requests that wait for a failing poll get its error, without adding up their timeouts."""
     server: Server = await new_server()
     async with LiveConsole(server.url) as console:
         await console.declare("orders")

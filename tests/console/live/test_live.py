@@ -1,4 +1,4 @@
-"""Test which queues a request reads (the results are tested in test_queues.py and test_events.py)."""
+"""Test which queues a request reads. The results are tested in test_queues.py and test_events.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.servers import Server
 
 
 async def test_request_reads_only_queues_touched_before_it(server: Server) -> None:
-    """Jobs touch their queues with every step, so there are always new ones."""
+    """Check that a request reads only queues touched before it, as jobs touch their queues with every step."""
     async with LiveConsole(server.url) as console:
         for name in ("from", "to"):
             await console.declare(name)
@@ -32,13 +32,13 @@ async def test_request_reads_only_queues_touched_before_it(server: Server) -> No
                 before = live.version
                 async with asyncio.timeout(PATIENCE_S):
                     await live.snapshot()
-                assert live.version - before == 2  # of each queue once
+                assert live.version - before == 2  # once for each queue
         finally:
             working.cancel()
 
 
 async def test_totals_include_own_changes(server: Server) -> None:
-    """Without a poll of all queues."""
+    """Check that totals include own changes without a poll of all queues."""
     names = ("queues", "ready", "inFlight", "dead", "bytes")
     async with LiveConsole(server.url, refresh_s=60) as console:
         await console.bury(await console.declare("others"), b"abc")
@@ -62,10 +62,10 @@ async def test_totals_include_own_changes(server: Server) -> None:
 
 @pytest.mark.parametrize("is_touched", [False, True])
 async def test_rates_start_again_after_a_failed_read(server: Server, is_touched: bool) -> None:
-    """Messages since the last successful read are not those since the last poll."""
+    """Check that rates start again after a failed read, as the next one covers more than one interval."""
     async with LiveConsole(server.url) as console:
         queue = await console.declare("orders")
-        live = Live(console.tools, refresh_s=0)  # each question is a look
+        live = Live(console.tools, refresh_s=0)  # each request polls
         rates = [(await live.snapshot()).rows["orders"].rates["in"] for _ in range(2)]
         assert rates == [None, 0.0]
         server.call("SET", queue.keys[6], "damage")
@@ -74,7 +74,7 @@ async def test_rates_start_again_after_a_failed_read(server: Server, is_touched:
         server.call("DEL", queue.keys[6])
         await console.fill(queue, *[b"x"] * 1000)
         if is_touched:
-            live.refresh_s = 60  # only what was touched is looked at
+            live.refresh_s = 60  # only touched queues are polled
             live.touch("orders")
         row = (await live.snapshot()).rows["orders"]
         live.refresh_s = 0

@@ -27,7 +27,7 @@ class Polls:
         self._last = Snapshot()
 
     async def next(self, **changed: Any) -> bool:
-        """Poll, and return nobodyTakes of the row. changed: figures that are different from now on."""
+        """Poll, and return nobodyTakes of the row. `changed` are figures that differ from now on."""
         self._figures = {**self._figures, **changed}
         return await self._poll(BulkStatsResult(stats={"orders": self._figures}))
 
@@ -54,14 +54,14 @@ async def test_one_delivery_every_ten_seconds_suffices(polls: Polls) -> None:
 
 async def test_no_consumers_after_a_minute_without_deliveries(polls: Polls) -> None:
     said = [await polls.next(delivered=5) for _ in range(40)]
-    assert said == [False] * 31 + [True] * 9  # 30 intervals are a minute, which is to be over
+    assert said == [False] * 31 + [True] * 9  # 30 intervals are a minute, which must be over
     assert await polls.next(delivered=6) is False
     said = [await polls.next() for _ in range(40)]
     assert said == [False] * 30 + [True] * 10
 
 
 async def test_time_without_ready_messages_does_not_count(polls: Polls) -> None:
-    """The oldest message is in flight; the ready one has just arrived."""
+    """Check that time without ready messages does not count: the oldest is in flight, the ready one is new."""
     for _ in range(40):
         assert await polls.next(delivered=5, ready=0) is False
     said = [await polls.next(ready=1) for _ in range(40)]
@@ -77,7 +77,7 @@ async def test_queue_that_never_had_a_delivery(polls: Polls) -> None:
 async def test_failed_poll_keeps_the_time_of_the_last_delivery(polls: Polls) -> None:
     for _ in range(20):
         await polls.next(delivered=5)
-    assert await polls.next_fails() is False  # nobody knows how it stands
+    assert await polls.next_fails() is False  # its state is unknown
     said = [await polls.next() for _ in range(15)]
     assert said == [False] * 10 + [True] * 5
 

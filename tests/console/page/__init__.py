@@ -1,1 +1,1 @@
-"""Tests of the page in a browser. It is a package so that pytest ends the scene and the browser after its last test."""
+"""Test the page in a browser. This is a package so that pytest ends scene and browser after its last test."""

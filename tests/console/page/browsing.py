@@ -1,4 +1,4 @@
-"""Helpers of tests of the page: open a view, wait for it, and check it with axe."""
+"""Help tests of the page: open a view, wait for it, and check it with axe."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from playwright.async_api import ConsoleMessage, Page, expect
 
-DASH = "\N{EN DASH}"  # where nothing is known
+DASH = "\N{EN DASH}"  # shown for unknown values
 PATIENCE_MS = 30_000  # the longest wait for something that must happen; machines are shared
 RULES = """{
     runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
     resultTypes: ['violations'], // what is right is not described, which would take longer
 }"""
 AXE = Path(__file__).parent / "vendor" / "axe.js"
-# a fetch that was refused, which tests do on purpose; Chromium says so whatever the page makes of it
+# tests cause refused fetches on purpose; Chromium logs them, however the page handles them
 EXPECTED = re.compile(r"Failed to load resource: (the server responded with a status of 4|net::ERR_)")
 VIEWS = {  # route → heading
     "overview": "Overview",

@@ -1,5 +1,7 @@
-"""Debian's Chromium, driven by Playwright, on a scene: both are started once for this package. A page that complains
-fails its test."""
+"""Run Debian's Chromium by Playwright on a scene; both are started once for this package.
+
+Errors of a page fail its test.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,14 @@ async def started(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sce
 
 @pytest_asyncio.fixture(**MODULE)
 async def place(started: Scene) -> Scene:
-    """The scene, reset for this module."""
+    """Return the scene, reset for this module."""
     await started.reset()
     return started
 
 
 @pytest_asyncio.fixture(**MODULE)
 async def guarded(place: Scene) -> AsyncIterator[Console]:
-    """A second console on the scene, which requires a token."""
+    """Yield a second console on the scene, which requires a token."""
     async with place.guarded() as console:
         yield console
 
@@ -50,7 +52,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(**SHARED)
 async def signed_in(chromium: Browser) -> AsyncIterator[BrowserContext]:
-    """A context that sends the local token; its pages share the browser's cache."""
+    """Yield a context that sends the local token; its pages share the browser's cache."""
     async with await _context(chromium, HEADERS) as context:
         yield context
 
@@ -70,13 +72,13 @@ async def _context(chromium: Browser, headers: dict[str, str]) -> BrowserContext
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """Errors of the page during a test."""
+    """Return a list for errors of the page during a test."""
     return []
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(signed_in: BrowserContext, complaints: list[str]) -> AsyncIterator[Page]:
-    """A new tab, 1280 px wide, with the local token; errors of the page fail the test."""
+    """Yield a new tab, 1280 px wide, with the local token; errors of the page fail the test."""
     page = await signed_in.new_page()
     watched(page, complaints)
     yield page
@@ -86,7 +88,7 @@ async def page(signed_in: BrowserContext, complaints: list[str]) -> AsyncIterato
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def stranger(signed_out: BrowserContext, complaints: list[str]) -> AsyncIterator[Page]:
-    """A new tab without a token."""
+    """Yield a new tab without a token."""
     page = await signed_out.new_page()
     watched(page, complaints)
     yield page
@@ -96,7 +98,7 @@ async def stranger(signed_out: BrowserContext, complaints: list[str]) -> AsyncIt
 
 @pytest_asyncio.fixture(**MODULE)
 async def ready(place: Scene, signed_in: BrowserContext) -> AsyncIterator[Page]:
-    """One tab for all tests of modules, which keep no state between calls."""
+    """Yield one tab for all tests of modules, which keep no state between calls."""
     page = await signed_in.new_page()
     await show(page, place.address, "config")
     yield page

@@ -19,7 +19,7 @@ from tests.rqp.cast.hands import HandSender
 from tests.servers import free_port
 
 KEY, HELD, OVER = 7, 8, 9  # the key of `cast`, the numbers of `held` and `invoices`
-CASTER = "127.0.0.2"  # who sends by RQP/cast
+CASTER = "127.0.0.2"  # the sender by RQP/cast
 
 
 @dataclass
@@ -77,10 +77,10 @@ class DemoStack:
 
 @asynccontextmanager
 async def demo_stack(folder: Path, said: Mapping[str, str] | None = None) -> AsyncIterator[DemoStack]:
-    """Run the stack. said: further settings, as environment variables."""
+    """Run the stack; `said` has further settings, as environment variables."""
     rqp = {
-        "PENSTOCK_EDGES__RQP__CAST__FINDRECEIVER_PORT": str(free_port()),  # the same number everywhere
-        "PENSTOCK_EDGES__RQP__MCA__RESERVATION_TTL_S": "600",  # what a silent sender has reserved stays to be looked at
+        "PENSTOCK_EDGES__RQP__CAST__FINDRECEIVER_PORT": str(free_port()),  # the same number on all machines
+        "PENSTOCK_EDGES__RQP__MCA__RESERVATION_TTL_S": "600",  # reservations of silent senders stay visible
     }
     keep(folder / "penstock-data")
     with running(Shell(folder, {**rqp, **(said or {})})) as up:

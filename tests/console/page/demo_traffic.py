@@ -1,4 +1,4 @@
-"""Traffic for pictures of the page: waves of messages of every protocol, and some failures."""
+"""Generate traffic for pictures of the page: waves of messages of every protocol, and some failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.tmq.client import Client as TmqClient
 
 SEED = 20
 WAVE_S = 240.0  # from one rush of orders to the next
-TOKENS = {"ann": "admin", "bert": "operate", "wallboard": "view"}  # who comes to the console, as what
+TOKENS = {"ann": "admin", "bert": "operate", "wallboard": "view"}  # users of the console, with their roles
 QUEUES: dict[str, dict[str, object]] = {
     "cast": {"bindings": {"rqpCast": {"key": KEY}}},
     "orders": {"messageTTL": "24h"},
@@ -42,7 +42,7 @@ QUEUES: dict[str, dict[str, object]] = {
     "archive/2024": {},
 }
 PATTERNS = (b"plant.boiler*", b"plant.mill*", b"plant*")
-SOME = {"body": "return.*[0-4][}]"}  # of what was sent back: these are put right
+SOME = {"body": "return.*[0-4][}]"}  # returned messages that are redriven
 READINGS = (b"plant.boiler.temperature", b"plant.boiler.pressure", b"plant.mill.speed")
 
 

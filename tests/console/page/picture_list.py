@@ -15,8 +15,8 @@ class Picture:
     width: int = 1280
     scheme: str = "light"
     height: int = 860
-    is_whole: bool = False  # all of the page, however long
-    who: str = "ann"  # whose token
+    is_whole: bool = False  # all of the page, at any length
+    who: str = "ann"  # the user whose token is used
 
     @property
     def file(self) -> str:

@@ -1,8 +1,8 @@
 """python -m tests.console.page.pictures FOLDER: take pictures of the page, with traffic of all protocols.
 
-For whoever changes the page: each view at 1280 and 400 px, light and dark. With `--docs` those that the documentation
-shows (`make pictures`): it lets the traffic go on for a quarter of an hour, so that plots have something to show, and
-the analytics job make its report of that.
+For changes of the page: each view at 1280 and 400 px, light and dark. With `--docs` those of the documentation (`make
+pictures`): the traffic runs for a quarter of an hour, so that plots have data, and the analytics job makes its report
+of that.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
 TRAFFIC_S = {
     False: 60.0,
     True: 900.0,
-}  # until pictures are taken; for the documentation: as far back as plots go
-REPORT_S = 75.0  # before that the job begins
-COLOURS = 256  # of a picture: a third of the octets, and nobody sees it
+}  # seconds until pictures are taken; for the documentation: the range of the plots
+REPORT_S = 75.0  # before the job starts
+COLOURS = 256  # of a picture: a third of the octets, without a visible difference
 SIGN_IN = "sessionStorage.setItem('penstock.token', '{}')"
 
 
@@ -45,7 +45,7 @@ async def main(folder: Path, wanted: list[Picture], traffic_s: float) -> None:
     assert ended is not None
     asyncio.get_running_loop().add_signal_handler(
         signal.SIGTERM, ended.cancel
-    )  # what it started goes, as by Ctrl-C
+    )  # stop all its processes, as Ctrl-C does
     with tempfile.TemporaryDirectory() as data:
         async with running_stack(Path(data)) as place, async_playwright() as playwright:
             browser = await playwright.chromium.launch(

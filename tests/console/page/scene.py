@@ -1,4 +1,4 @@
-"""A scene for the page: a store, edges of several protocols, a ring of three nodes, traffic, and dead letters."""
+"""Provide a scene for the page: a store, edges of several protocols, a ring of three nodes, traffic, dead letters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.ring.links.live import QUICK, free_udp_port
 from tests.servers import PROGRAMS, Server, free_port
 
 GROUP = 7
-DEAD = 60  # letters of the queue `returns`
+DEAD = 60  # in the queue `returns`
 SCRIPT = b'<img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>'
 LONG_NUMBER = b'{"order": 12345678901234567890, "lines": [{"sku": "A-1", "n": 2}], "note": "caf\xc3\xa9"}'
 QUEUES = {
@@ -37,7 +37,7 @@ QUEUES = {
     "sensors": QueueSpec.model_validate({"bindings": {"text": {"subscribe": ["plant.*"]}}}),
     "archive": QueueSpec(paused=True),
 }
-OPEN = {"orders", "orders/eu"}  # queues of which clients of the traffic have handles
+OPEN = {"orders", "orders/eu"}  # queues that clients of the traffic have open
 TOKENS = {"view": "look-only", "operate": "may-operate", "admin": "may-everything"}
 
 
@@ -107,7 +107,7 @@ class Scene:
         return await self.store.listing.stats(await self.store.catalogue.find(name))
 
     async def are_dead(self, name: str, number: int) -> None:
-        """Wait until the queue has so many dead letters."""
+        """Wait until the queue has this many dead letters."""
 
         async def are_dead() -> bool:
             return (await self.stats(name))["dead_letters"] == number
@@ -149,7 +149,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(folder: Path, *, pace_s: float = PACE_S) -> AsyncIterator[Scene]:
-    """Start a scene with traffic and dead letters. pace_s: interval of the traffic."""
+    """Start a scene with traffic and dead letters; `pace_s` is the interval of the traffic."""
     server = Server(next(iter(PROGRAMS)), folder / "store").start()
     store = Store(server.url, "test")
     try:

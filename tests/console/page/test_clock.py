@@ -20,7 +20,7 @@ WRONG = """
     };
 """
 HOUR_MS = 3_600_000
-AGE = re.compile(r"^\d+(\.\d)? s|^\d min")  # what is here is a few minutes old at most
+AGE = re.compile(r"^\d+(\.\d)? s|^\d min")  # everything here is a few minutes old at most
 
 
 @pytest.mark.parametrize("wrong_ms", [-HOUR_MS, HOUR_MS])
@@ -31,7 +31,7 @@ async def test_ages_are_right_if_the_computers_clock_is_wrong(
     await show(page, place.address, "queues/returns/dead")
     ages = page.get_by_role("table", name="Dead letters").locator("time")
     await expect(ages.first).to_have_text(re.compile(AGE.pattern + ".* ago"))
-    await expect(ages.first).not_to_have_text("0 s ago")  # what lies ahead would be
+    await expect(ages.first).not_to_have_text("0 s ago")  # times in the future would be
     await show(page, place.address, "connections")
     opened = page.get_by_role("table", name="Connections").locator("tbody tr td:nth-of-type(4)")
     await expect(opened.first).to_have_text(AGE)
@@ -54,13 +54,13 @@ TOLD_AGAIN = """(() => {
 
 
 async def test_repeated_overview_does_not_set_the_clock(place: Scene, page: Page) -> None:
-    """Between two polls the console repeats the last overview."""
+    """Check that a repeated overview, as between two polls of the console, does not set the clock."""
     await show(page, place.address, "config")
     assert abs(await call(page, "formats.js", TOLD_AGAIN)) < 5000
 
 
 async def test_time_fields_are_local(place: Scene, chromium: Browser) -> None:
-    """Until 1883 New York was 4:56:02 behind UTC."""
+    """Check that time fields are local, also before 1883, when New York was 4:56:02 behind UTC."""
     page = await chromium.new_page(timezone_id="America/New_York", extra_http_headers=HEADERS)
     try:
         for text, here in (

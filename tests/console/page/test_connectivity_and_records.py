@@ -53,7 +53,7 @@ async def is_gone(page: Page) -> bool:
 
 
 async def test_text_links_are_listed(place: Scene, page: Page, tmp_path: Path) -> None:
-    """pubsub.md 4: a server of another store has dialled ours."""
+    """Check that a link is listed that a server of another store has dialled (pubsub.md 4)."""
     server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
     try:
         await set_up(server)
@@ -91,7 +91,7 @@ async def test_peer_is_created_and_deleted(place: Scene, page: Page) -> None:
 
 
 async def test_peer_lists_queues_forwarded_to_it(place: Scene, page: Page) -> None:
-    """The list of text links names the declared addresses."""
+    """Check that a peer lists the queues forwarded to it, and the list of text links names declared addresses."""
     spec = {"protocol": "rqp-mca", "addresses": ["127.0.0.1:1"]}
     for name in ("far", "nearer"):
         await place.store.peers.apply(name, PeerSpec.model_validate(spec), "test")
@@ -105,7 +105,7 @@ async def test_peer_lists_queues_forwarded_to_it(place: Scene, page: Page) -> No
     table = page.get_by_role("table", name="Queues forwarded to this peer")
     await expect(table.get_by_role("link")).to_have_text(["to far", "to whoever has it"])
     await page.request.post(f"{place.address}api/v1/queues/to%20far/messages", data={"body": "x"})
-    await expect(table.locator("tbody td").first).to_have_text("1")  # nobody here sends it
+    await expect(table.locator("tbody td").first).to_have_text("1")  # no edge here sends it
     assert await axe(page) == []
     await show(page, place.address, "peers")
     await expect(page.get_by_text("Edges keep dialling 127.0.0.1:2")).to_be_visible()
@@ -115,7 +115,7 @@ async def test_peer_lists_queues_forwarded_to_it(place: Scene, page: Page) -> No
 
 async def test_audit_log_filter_is_kept_in_the_address(place: Scene, page: Page) -> None:
     log = place.store.audit
-    for number in range(450):  # more than the console looks at for the first page
+    for number in range(450):  # more than the console reads for the first page
         await log.append(AuditEntry("robot", "operate", "10.0.0.9", "message.put", f"busy{number}", "done"))
     before = await log.append(AuditEntry("Ann", "admin", "10.0.0.7", "queue.delete", "gone", "done"))
     for _ in range(550):
@@ -161,7 +161,7 @@ async def test_report_is_shown(place: Scene, page: Page) -> None:
 
 
 async def test_report_warns_about_missing_data(place: Scene, page: Page) -> None:
-    """Warn about missing samples, a partial hour, and omitted rows."""
+    """Check warnings about missing samples, a partial hour, and omitted rows."""
     told = reports.document()
     told["failures"].append({**told["failures"][0], "pattern": "", "count": 4})
     told["left_out"] = {"queues": 3, "deaths.by_origin": 1234}
@@ -180,7 +180,7 @@ async def test_report_warns_about_missing_data(place: Scene, page: Page) -> None
     changes = page.get_by_role("table", name="Unusual compared to the week before")
     await expect(changes.locator("tbody tr")).to_contain_text("partial")
     hour = changes.locator("tbody td").last
-    assert await hour.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "it is cut off"
+    assert await hour.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "the text is cut off"
     await expect(page.locator("section", has_text="Queues").last).to_contain_text(
         "3 more are not in the report."
     )
@@ -208,7 +208,7 @@ async def test_complete_report_has_no_warnings(place: Scene, page: Page) -> None
 
 
 async def give(place: Scene, told: dict[str, Any], later_ms: int) -> None:
-    """Write a report. later_ms: the store keeps the newest."""
+    """Write a report that is newer by `later_ms`, as the store keeps the newest."""
     now_ms = reports.NOW_MS + later_ms
     text = Report.model_validate_json(json.dumps({**told, "now_ms": now_ms})).encode()
     assert await asyncio.to_thread(write_report, place.server.url, text, now_ms)

@@ -120,7 +120,7 @@ async def test_redrive_is_cancelled(place: Scene, page: Page) -> None:
     jobs = page.get_by_role("table", name="Jobs").locator("tbody tr")
     await expect(jobs.first.get_by_role("progressbar")).to_be_visible()
     for cell in await jobs.first.locator("th, td").all():
-        assert await cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "it is cut off"
+        assert await cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "the text is cut off"
     await jobs.first.get_by_role("button", name="Cancel").click()
     await expect(jobs.first).to_contain_text("cancelled")
 
@@ -182,14 +182,14 @@ async def test_list_follows_new_dead_letters(place: Scene, page: Page) -> None:
 
 
 async def test_list_follows_redrives_of_others_and_keeps_the_selection(place: Scene, page: Page) -> None:
-    """All shown pages are refreshed, and the selection keeps what still exists."""
+    """Check that all shown pages are refreshed, and the selection keeps letters that still exist."""
     await place.declare("mended", **MORTAL)
     await die(place, "mended", 230)
     await show(page, place.address, "queues/mended/dead", "mended")
     await page.get_by_role("button", name="More dead letters").click()
     table = page.get_by_role("table", name="Dead letters")
     await expect(table).to_have_attribute("aria-rowcount", "231")
-    await page.evaluate("scrollTo(0, 0)")  # rows are drawn where one looks
+    await page.evaluate("scrollTo(0, 0)")  # only visible rows are drawn
     await expect(letters(page).first).to_have_attribute("aria-rowindex", "2")
     boxes = letters(page).get_by_role("checkbox")
     for number in (0, 1, 2):

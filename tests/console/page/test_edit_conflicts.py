@@ -23,7 +23,7 @@ async def replace(place: Scene, name: str, **spec: object) -> None:
 
 
 class Seen:
-    """Wait until the page has fetched a document with another ETag."""
+    """A wait until the page has fetched a document with another ETag."""
 
     def __init__(self, page: Page, path: str) -> None:
         self._path, self._tags = path, set[str]()
@@ -60,7 +60,7 @@ async def test_edit_of_an_outdated_document_is_not_saved(place: Scene, page: Pag
         await expect(
             page.get_by_text("Another user changed the document while you were editing")
         ).to_be_visible()
-        await expect(page.get_by_role("alert")).to_have_count(0)  # one box says it all
+        await expect(page.get_by_role("alert")).to_have_count(0)  # a single message covers both
     assert (await place.store.catalogue.find("both")).spec.max_length == 99
     await expect(page.get_by_label(NOW)).to_contain_text("maxLength: 99")
     await expect(field).to_have_value('{"maxLength": 1}')
@@ -138,7 +138,7 @@ async def asked_about(place: Scene, page: Page, name: str) -> Locator:
 
 
 async def test_purge_of_a_replaced_queue_is_counted_again(place: Scene, page: Page) -> None:
-    """docs/console.md, Dead letters: only the queue that was counted is purged."""
+    """Check that only the queue that was counted is purged (docs/console.md, Dead letters)."""
     dialog = await asked_about(place, page, "mortal")
     await replace(place, "mortal", **MORTAL)
     await die(place, "mortal", 7)
@@ -173,7 +173,7 @@ async def test_dead_letters_after_the_count_are_not_affected(place: Scene, page:
 
 
 async def more_die(place: Scene, name: str, number: int) -> None:
-    """Publish until there are so many dead letters: each message replaces the one before it."""
+    """Publish until there are this many dead letters: each message replaces the one before it."""
     dead = (await place.stats(name))["dead_letters"]
     await place.publish(name, *[b"more"] * (number - dead))
     await place.are_dead(name, number)

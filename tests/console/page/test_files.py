@@ -60,7 +60,7 @@ def test_imported_files_exist() -> None:
 
 
 def test_first_modules_are_preloaded() -> None:
-    """Otherwise a browser discovers each module only when its importer has loaded. Other views and plots load later."""
+    """Check that the first views' modules are preloaded: browsers find others only when their importer has loaded."""
     named = set(re.findall(r'modulepreload" href="([^"]+)"', (PAGE / "index.html").read_text()))
     first = [PAGE / "views/overview.js", PAGE / "views/queues.js"]
     needed = {path for start in [PAGE / "main.js", *first] for path in _imported(start)} | {*first}

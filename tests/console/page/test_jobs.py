@@ -22,7 +22,7 @@ async def test_running_jobs_are_listed_before_newer_ended_ones(place: Scene, pag
     board = JobBoard(place.store.registry)
     for number in range(
         SHOWN_JOBS + 5
-    ):  # of another console; of those that begin at once the greater id is later
+    ):  # of another console; of jobs that start together, the greater id is later
         name = f"ffffffffffff{number:04x}"
         ended = {"id": name, "state": "done", "target": "invoices", "endedAt": job["startedAt"]}
         await board.put(name, {**job, **ended})
@@ -37,9 +37,9 @@ async def test_running_jobs_are_listed_before_newer_ended_ones(place: Scene, pag
     await expect(table).to_have_attribute("aria-rowcount", str(1 + before + SHOWN_JOBS + 6))
     await expect(page.get_by_role("button", name="More jobs")).to_have_count(0)
     assert await axe(page) == []
-    await page.evaluate("scrollTo(0, 0)")  # rows are drawn where one looks
+    await page.evaluate("scrollTo(0, 0)")  # only visible rows are drawn
     await first.get_by_role("button", name="Cancel").click()
     await page.evaluate("scrollTo(0, document.body.scrollHeight)")
-    row = table.locator(f"tbody tr[data-index='{SHOWN_JOBS + 5}']")  # at its place, behind those
+    row = table.locator(f"tbody tr[data-index='{SHOWN_JOBS + 5}']")  # in its place, after those
     await expect(row).to_contain_text("orders/eu")
     await expect(row).to_contain_text("cancelled")

@@ -74,7 +74,7 @@ async def test_arrows_move_between_rows_and_enter_opens(place: Scene, page: Page
 
 
 async def test_g_and_j_open_jobs_from_a_table(place: Scene, page: Page) -> None:
-    """In a table, `j` alone moves to the next row."""
+    """Check that `g j` opens jobs from a table, where `j` alone moves to the next row."""
     await show(page, place.address, "queues")
     await page.get_by_role("link", name="archive").focus()
     await page.keyboard.press("g")

@@ -39,7 +39,7 @@ async def test_only_visible_rows_are_rendered(place: Scene, page: Page) -> None:
     await expect(page.get_by_role("link", name="z0284")).to_be_focused()
     await page.keyboard.press("Home")
     await expect(page.get_by_role("link", name="archive")).to_be_focused()
-    for _ in range(70):  # over the lower edge of what is drawn
+    for _ in range(70):  # below the last drawn row
         await page.keyboard.press("ArrowDown")
     where = "document.activeElement.closest('tr')?.dataset.index"
     assert await page.evaluate(where) == "70"

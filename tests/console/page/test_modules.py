@@ -32,7 +32,7 @@ async def test_event_parser_accepts_any_chunking(ready: Page) -> None:
     assert await call(ready, "live.js", crlf, STREAM) == TOLD
 
 
-NAMES = {  # a name as JSON has it → as an address has it
+NAMES = {  # a name in JSON → in an address
     "orders": "orders",
     "a/b c": "a%2Fb%20c",
     "100%": "100%25",
@@ -44,7 +44,7 @@ NAMES = {  # a name as JSON has it → as an address has it
 
 async def test_names_of_any_octets_are_encoded_in_addresses(ready: Page) -> None:
     for name, part in NAMES.items():
-        given = json.dumps(name)  # a lone surrogate comes into the page only so
+        given = json.dumps(name)  # only JSON brings a lone surrogate into the page
         assert await call(ready, "names.js", "m.encodeName(JSON.parse(given))", given) == part
         assert await call(ready, "names.js", "m.decodeName(given[0]) === JSON.parse(given[1])", [part, given])
 
@@ -125,7 +125,7 @@ async def test_yaml_of_a_document_is_the_same_document(ready: Page, chance: rand
     assert [yaml.safe_load(each) for each in written] == documents
 
 
-# what YAML could take for something else
+# Words that YAML could read as another type
 WORDS = [
     *(
         "a",
@@ -192,7 +192,7 @@ async def test_formats_of_numbers(ready: Page) -> None:
 
 
 async def test_no_consumers_is_reported_by_the_console_only(ready: Page) -> None:
-    """A rate of 0 is not enough."""
+    """Check that only the console reports a queue without consumers: a rate of 0 is not enough."""
     seen = {"name": "a", "dead": 0, "ready": 9, "oldestAgeMs": 90_000, "rates": {"out": 0}, "paused": False}
     told = "given.map(queue => m.issuesOf(queue).map(({ text }) => text))"
     given = [{**seen, "nobodyTakes": nobody} for nobody in (False, True)]

@@ -17,7 +17,7 @@ from tests.tmq.client import Client
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 START = 1_800_000_000  # s
 STEP_S, REFRESH_MS = 10, 2000
-SAMPLED_MS = 90_000  # upkeep says how queues stand every 10 s, and a step is told 12 s after its end
+SAMPLED_MS = 90_000  # upkeep samples queues every 10 s, and a step is reported 12 s after its end
 
 
 def history(steps: int) -> dict[str, Any]:
@@ -39,7 +39,7 @@ async def plotted(page: Page, told: Any, known: Any) -> list[tuple[float, float 
 
 
 async def test_history_is_joined_with_live_data(ready: Page) -> None:
-    """The history lacks the last 12 s: there is no gap and no duplicate."""
+    """Check that live data continue a history that lacks the last 12 s, without a gap or duplicates."""
     now = [START + 43.0, START + 45.0]
     assert await plotted(ready, history(4), seen(*now)) == [
         (5, 0), (15, 1), (25, 2), (35, 3), (43, 100), (45, 101),
@@ -52,7 +52,7 @@ async def test_history_is_joined_with_live_data(ready: Page) -> None:
 
 
 async def test_old_history_is_left_out(ready: Page) -> None:
-    """After a long time only 15 minutes are plotted."""
+    """Check that only 15 minutes are plotted after a long time."""
     now = START + 15 * 60 + 20.0
     assert await plotted(ready, history(4), seen(now - 2, now)) == [
         (25, 2), (35, 3), ((35 + 918) / 2, None), (918, 100), (920, 101),
@@ -61,7 +61,7 @@ async def test_old_history_is_left_out(ready: Page) -> None:
 
 
 async def test_missing_data_is_a_gap(ready: Page) -> None:
-    """For example after a lost connection, or sleep."""
+    """Check that missing data are a gap, for example after a lost connection or sleep."""
     assert await plotted(ready, None, seen(*(START + at for at in (0, 2, 8, 14.5, 16)))) == [
         (0, 100), (2, 101), (8, 102), (11.25, None), (14.5, 103), (16, 104),
     ]  # fmt: skip
@@ -74,7 +74,7 @@ async def test_sizes_are_at_the_end_of_a_step_and_rates_in_its_middle(ready: Pag
 
 
 async def test_ready_in_the_plot_excludes_messages_in_flight(place: Scene, page: Page) -> None:
-    """Messages in flight are not ready."""
+    """Check that the plot of ready messages excludes messages in flight."""
     await place.store.catalogue.declare("lent", QueueSpec(), "test")
     client = await Client.connect(place.edges[0].place("document"))
     try:
@@ -107,7 +107,7 @@ async def test_fifteen_minutes_of_live_data_are_kept(ready: Page) -> None:
 
 
 async def test_incomplete_history_is_fetched_again(place: Scene, page: Page) -> None:
-    """The overview fetches the history once if it is complete."""
+    """Check that the overview fetches the history again until it is complete."""
     told: list[bool] = []
 
     async def half_read(route: Route) -> None:

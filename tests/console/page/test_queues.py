@@ -217,7 +217,7 @@ async def test_browsing_shows_how_many_messages_are_left_out(place: Scene, page:
     await page.get_by_role("button", name="200").click()
     await expect(page.get_by_text("the first 200 of 376")).to_be_visible()
     await page.get_by_role("button", name="1,000").click()
-    many = page.get_by_text(re.compile(r"the first 2\d\d of 376"))  # 4 MiB are looked at
+    many = page.get_by_text(re.compile(r"the first 2\d\d of 376"))  # 4 MiB are searched
     await expect(many).to_be_visible()
     assert "first=1000" in page.url
     await shown.last.locator("summary").click()
@@ -228,7 +228,7 @@ async def test_browsing_shows_how_many_messages_are_left_out(place: Scene, page:
 
 
 async def test_copying_without_a_clipboard_shows_a_notice(place: Scene, page: Page) -> None:
-    """The clipboard is undefined over plain HTTP, except at localhost."""
+    """Check the notice without a clipboard, which is undefined over plain HTTP, except at localhost."""
     await page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     await show(page, place.address, "queues/orders/document")
     await page.get_by_role("button", name="Copy").click()
@@ -239,7 +239,7 @@ async def test_queue_shows_its_history(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/orders")
     await expect(page.locator("figure.plot")).to_have_count(4)
     flow = page.get_by_role("figure", name="Messages per second")
-    # a step is told when it is whole and all have told of it, and the page asks every 10 s
+    # a step is reported when it is complete and all processes have reported it; the page polls every 10 s
     put = flow.locator(".key", has_text="in").first
     await expect(put).not_to_have_text(re.compile(DASH), timeout=2 * PATIENCE_MS)
     await page.get_by_role("button", name="15 min").click()

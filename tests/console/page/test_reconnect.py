@@ -28,7 +28,7 @@ async def test_page_reconnects_after_a_console_restart(place: Scene, page: Page)
     head = await page.locator(".brand").bounding_box()
     assert head is not None
     assert head["height"] < 60  # name and badge are on one line
-    await expect(page.get_by_role("link", name="orders/eu")).to_be_visible()  # what was known is still there
+    await expect(page.get_by_role("link", name="orders/eu")).to_be_visible()  # known data are still shown
     assert await axe(page) == []
     await place.store.catalogue.declare(
         "new since then", (await place.store.catalogue.find("orders")).spec, "test"
@@ -52,13 +52,13 @@ async def test_view_not_loaded_before_an_outage_loads_after_it(place: Scene, pag
     await expect(page.get_by_text("Loading…")).to_be_visible()
     await place.end_console()
     await expect(page.get_by_text("Connection to the console lost")).to_be_visible()
-    await place.restart()  # the browser remembers that it could not be had, under that name
+    await place.restart()  # the browser remembers the failure under that name
     await expect(page.get_by_role("link", name="warehouse")).to_be_visible()
     await expect(page.locator("main h1")).to_have_text("Peers")
 
 
 async def test_unresponsive_store_shows_a_banner(place: Scene, page: Page, complaints: list[str]) -> None:
-    """The browser also logs requests that fail meanwhile."""
+    """Check that an unresponsive store shows a banner; the browser also logs requests that fail meanwhile."""
     await show(page, place.address, "overview")
     place.server.stop()
     try:

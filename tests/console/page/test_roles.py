@@ -10,7 +10,7 @@ from tests.console.page.scene import TOKENS, Console
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 STORED = "sessionStorage.getItem('penstock.token')"
-# what is to be pressed in each view, beside what only looks
+# buttons in each view, besides those that only show data
 BUTTONS = {
     "queues": {"view": [], "operate": [], "admin": ["New queue"]},
     "queues/orders": {"view": [], "operate": ["Publish"], "admin": ["Publish", "Pause", "Empty…", "Delete…"]},

@@ -18,7 +18,7 @@ async def test_link_signs_in_and_token_is_removed_from_the_address(place: Scene,
     page.on("request", lambda request: asked.append(request.url))
     await page.goto(place.address)
     await expect(page.locator(".signin")).to_contain_text("console.token")
-    await page.goto(f"{place.address}#token={TOKEN}")  # in a tab that has the page already
+    await page.goto(f"{place.address}#token={TOKEN}")  # in a tab that already has the page
     await expect(page.locator("main h1")).to_have_text("Overview")
     await settled(page)
     assert page.url == place.address
@@ -41,7 +41,7 @@ async def test_link_does_not_replace_a_valid_token(place: Scene, stranger: Page)
     page = stranger
     keep = "sessionStorage.setItem('penstock.token', '%s')"
     kept = "sessionStorage.getItem('penstock.token')"
-    for broken in ("%zz", "%E6%B3%A8"):  # no escape, and no text of a header
+    for broken in ("%zz", "%E6%B3%A8"):  # no escape, and no valid text of a header
         await page.goto(f"{place.address}#token={broken}")
         await expect(page.locator(".signin")).to_be_visible()
         assert page.url == place.address

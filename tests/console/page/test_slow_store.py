@@ -22,7 +22,7 @@ class Slow:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.under_way: Counter[str] = Counter()
-        self.most = 0  # of one address at a time
+        self.most = 0  # for one address at a time
         self.asked = 0
 
     async def __call__(self, route: Route) -> None:
@@ -32,7 +32,7 @@ class Slow:
         self.most = max(self.most, self.under_way[url])
         await asyncio.sleep(self._seconds)
         self.under_way[url] -= 1
-        with contextlib.suppress(Error):  # the page has given it up
+        with contextlib.suppress(Error):  # the page has aborted the request
             await route.continue_()
 
 
@@ -54,11 +54,11 @@ async def test_loading_text_is_drawn_first(place: Scene, page: Page) -> None:
 
 
 async def test_responses_slower_than_the_poll_interval_are_shown(place: Scene, page: Page) -> None:
-    slow = Slow(2.6)  # the view of the ring asks every 2 s
+    slow = Slow(2.6)  # the view of the ring polls every 2 s
     await page.route("**/api/v1/ring", slow)
     await page.goto(f"{place.address}#/ring")
     await expect(page.get_by_text(f"Group {GROUP}").first).to_be_visible()
-    await until(lambda: slow.asked > 1)  # and it asks again
+    await until(lambda: slow.asked > 1)  # it polls again
     assert slow.most == 1
     await page.unroute_all(behavior="wait")
 

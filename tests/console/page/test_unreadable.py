@@ -58,7 +58,7 @@ async def test_unreadable_queue_is_shown_replaced_and_deleted(place: Scene, page
 
 
 async def test_unreadable_peer_is_replaced_and_deleted(place: Scene, page: Page) -> None:
-    """There is no edit button, as editing would fail."""
+    """Check that an unreadable peer can be replaced and deleted; there is no edit button, as editing would fail."""
     written = json.dumps(
         {"owner": "test", "spec": {"protocol": "rqp-mca", "addresses": ["10.0.0.9"], "hue": 1}}
     )

@@ -15,7 +15,7 @@ from tests.tmq.client import Client
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NO_TEXT = b"\xff\xfe/no text"
-TURNED = "orders\u202eslaiceps"  # is drawn as ordersspecials
+TURNED = "orders\u202eslaiceps"  # drawn as ordersspecials
 EVICTS = {"overflow": "dead_letter_oldest"}
 SEEN = "orders\u27e8202E\u27e9slaiceps"
 
@@ -42,7 +42,7 @@ async def test_name_that_is_not_utf8(place: Scene, page: Page) -> None:
     await page.get_by_role("link", name="Messages").click()
     await expect(page.locator(".messages li")).to_have_count(1)
     await page.get_by_role("button", name="Delete").click()
-    await page.get_by_role("dialog").get_by_role("textbox").fill("delete")  # nobody could type the name
+    await page.get_by_role("dialog").get_by_role("textbox").fill("delete")  # the name cannot be typed
     await page.get_by_role("button", name="Delete queue").click()
     await expect(page.locator("main h1")).to_have_text("Queues")
     await expect(page.get_by_role("link", name="/no text")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""Check every view on live data: content, accessibility (axe) and layout from a telephone to a wide screen."""
+"""Test every view on live data: content, accessibility (axe) and layout from a telephone to a wide screen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.console.page.browsing import DASH, VIEWS, axe, settled, show
 from tests.console.page.scene import DEAD, Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-SHOWN = {  # what stands in each view of what the scene has
+SHOWN = {  # text in each view from the scene
     "overview": r"\d+ dead letters",
     "queues": r"archive.*held.*invoices.*orders.*orders/eu.*returns.*sensors",
     "queues/orders": r"TMQ.*orders",
@@ -44,7 +44,7 @@ NARROW = """[...document.querySelectorAll('table.rows thead th')]
 
 
 async def give_each_view_something(place: Scene, page: Page) -> None:
-    """Reserve a queue, start a job that takes a minute, and write a report."""
+    """Create a reservation, a job that takes a minute, and a report."""
     held, _ = await place.store.catalogue.declare("held", QueueSpec(), "test")
     await place.store.open_domain(held.domain).claims.reserve(held, "somebody", 600_000)
     slow = {"all": True, "target": "orders/eu", "rate": 1}
@@ -91,7 +91,7 @@ async def test_views_show_data_and_are_accessible_at_all_widths(place: Scene, pa
     await place.reset()
 
 
-OPENED = {  # at 400 px: what has no column there
+OPENED = {  # at 400 px: fields without a column there
     "edges": ("Listens on", "Process", "Host", "Up for"),
     "connections": ("ID", "Process", "unsentOctets", "Listener"),
     "ring": ("Predecessor", "Leader", "Reported"),
@@ -156,7 +156,9 @@ async def test_ring_diagram(place: Scene, page: Page) -> None:
 
 async def test_unknown_address(place: Scene, page: Page) -> None:
     await show(page, place.address, "nonsense/%zz", "Page not found")
-    await show(page, place.address, "constructor", "Page not found")  # every object has one
+    await show(
+        page, place.address, "constructor", "Page not found"
+    )  # a property of every object in JavaScript
     await page.goto(f"{place.address}#/queues/nowhere")
     await expect(page.get_by_role("alert")).to_contain_text("nowhere")
     await show(page, place.address, "nonsense", "Page not found")

@@ -1,4 +1,4 @@
-"""Traffic during tests of the page: clients of TMQ and of the text service."""
+"""Generate traffic during tests of the page: clients of TMQ and of the text service."""
 
 from __future__ import annotations
 

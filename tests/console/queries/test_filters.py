@@ -64,7 +64,7 @@ class TestQueues:
 class TestAudit:
     @pytest.fixture
     async def written(self, console: LiveConsole) -> LiveConsole:
-        """A line per second for q0 to q5, by two users in turn; q3's is a minor one."""
+        """Return a console with a line per second for q0 to q5, by two users in turn; q3's is a minor one."""
         await console.tools.initialise()
         link, keys = console.tools.registry.link, console.tools.registry.keys
         for number in range(6):
@@ -77,7 +77,7 @@ class TestAudit:
 
     @pytest.mark.parametrize("limit", [1, 2, 500])
     async def test_some(self, written: LiveConsole, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Pages have no duplicates or omissions, however few lines a page reads."""
+        """Check that pages have no duplicates or omissions, for any number of lines that a page reads."""
         monkeypatch.setattr(audit, "SCAN_LIMIT", limit)
         for query, targets in [
             ("who=ann", ["q5", "q3", "q1"]),
@@ -91,7 +91,7 @@ class TestAudit:
             assert await _targets(written, f"{query}&limit=2") == targets, query
 
     async def test_by_time(self, written: LiveConsole) -> None:
-        """`from` is inclusive, `to` exclusive."""
+        """Check that `from` is inclusive and `to` exclusive."""
         second, fourth = moment(2000), moment(4000)
         assert await _targets(written, f"from={second}") == ["q5", "q4", "q3", "q2", "q1"]
         assert await _targets(written, f"to={fourth}") == ["q2", "q1", "q0"]

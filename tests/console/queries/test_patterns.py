@@ -13,7 +13,7 @@ from services.console.queries.patterns import MAX_REPEATS, MAX_STEPS, parse_patt
 from tests.console.live_console import LiveConsole
 
 DEAD = "/queues/orders/dead"
-DEAREST = "(.{0,9}x.{0,9}){9}q"  # of those that are taken: a MiB of what follows takes seconds
+DEAREST = "(.{0,9}x.{0,9}){9}q"  # the slowest accepted pattern: a MiB of the body below takes seconds
 BODY = bytes(random.Random(1).choices(b"abcdefghx", k=500_000))
 
 
@@ -60,7 +60,7 @@ async def test_search_does_not_block_other_requests(console: LiveConsole) -> Non
 
 
 async def test_page_ends_between_two_dead_letters(console: LiveConsole) -> None:
-    """Not only after a step of up to a hundred."""
+    """Check that a page ends between two dead letters, and not only after a step of up to a hundred."""
     queue = await console.declare("orders")
     await console.bury(queue, BODY[:50_000], BODY[:50_000])
     first = await console.found(f"{DEAD}?body={quote(DEAREST)}")

@@ -1,4 +1,4 @@
-"""The operator and the API server: log-in, and writing of statuses.
+"""Test the operator with the API server: log-in, and writing of statuses.
 
 docs/kubernetes.md, "Failures".
 """
@@ -37,7 +37,7 @@ LogIns = Callable[..., tuple[Api, list[str]]]
 
 @pytest.fixture
 async def log_ins(cluster: Cluster) -> AsyncIterator[LogIns]:
-    """Creates an Api that logs in with these tokens in turn; the second list has the unused ones."""
+    """Yield a function that makes an Api which logs in with these tokens in turn; it also returns the unused ones."""
     made: list[Api] = []
 
     def make(*tokens: str) -> tuple[Api, list[str]]:
@@ -55,7 +55,7 @@ async def log_ins(cluster: Cluster) -> AsyncIterator[LogIns]:
 
 
 async def test_expired_token_is_renewed(log_ins: LogIns, defined: Cluster, seen: Seen) -> None:
-    """As a pod's is every hour: the call is repeated with the new token, and later calls use it."""
+    """Check that a call with an expired token is repeated with a new one, which later calls use, as in pods."""
     api, left = log_ins("worn out", defined.new_token(seen.namespace, "default"), "never asked for")
     for _ in range(2):
         made = await api.call("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", REVIEW)
@@ -71,7 +71,7 @@ async def test_call_is_repeated_once_only(log_ins: LogIns) -> None:
 
 
 async def test_forbidden_call_does_not_log_in_again(log_ins: LogIns, defined: Cluster, seen: Seen) -> None:
-    """A new token would not help against 403."""
+    """Check that a forbidden call (403) does not log in again, which would not help."""
     api, left = log_ins(defined.new_token(seen.namespace, "default"), "never asked for")
     with pytest.raises(ApiError) as refused:
         await api.call("GET", "/api/v1/namespaces")
@@ -81,7 +81,7 @@ async def test_forbidden_call_does_not_log_in_again(log_ins: LogIns, defined: Cl
 def test_rejected_credentials_end_the_operator(
     api_server: ApiServer, line: Line, seen: Seen, store: Server, tmp_path: Path
 ) -> None:
-    """Its pod is then restarted visibly. The log has tracebacks of kopf."""
+    """Check that rejected credentials end the operator, so that its pod visibly restarts. Its log has tracebacks."""
     seen.apply(*rights("default", "ServiceAccount"))
     known = api_server.as_service_account(seen.namespace, "default", line.port)
     eventually(lambda: known.may("patch", "queues.penstock.dev/status", seen.namespace))
@@ -102,7 +102,7 @@ def is_unknown(cluster: Cluster) -> bool:
         cluster.items("namespaces")
     except CommandFailed as refused:
         return refused.status == 401
-    raise AssertionError("it may not list namespaces")
+    raise AssertionError("the user may not list namespaces")
 
 
 async def test_a_list_has_all_pages(inside: Inside, seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ async def test_a_list_has_all_pages(inside: Inside, seen: Seen, monkeypatch: pyt
 
 
 async def test_recreated_object_gets_no_status(inside: Inside, seen: Seen) -> None:
-    """The verdict is about the deleted one."""
+    """Check that a verdict about a deleted object is not written to its successor."""
     seen.apply(queue("orders"))
     old = read(seen, "queue", "orders")
     seen.delete("queue", "orders")
@@ -168,7 +168,7 @@ class Quicker:
 
 
 async def test_intermediate_ca_alone_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kubeconfig's CA file lacks the root."""
+    """Check that an intermediate CA suffices if the kubeconfig's CA file lacks the root."""
     authority = Authority.create(tmp_path, is_intermediate=True)
 
     async def answer(_: web.Request) -> web.Response:
@@ -200,7 +200,7 @@ async def test_intermediate_ca_alone_is_trusted(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_repeated_conflicts_are_retried_later(defined: Cluster, seen: Seen, inside: Inside) -> None:
-    """After a few attempts the key is retried later, as after other failures."""
+    """Check that after a few conflicts the key is retried later, as after other failures."""
     seen.apply(queue("orders"))
     quicker = Quicker(access(defined), seen, "orders")
     app = web.Application()

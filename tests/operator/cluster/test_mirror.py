@@ -1,4 +1,4 @@
-"""The local copy of the cluster's objects, with watches and lists that overtake each other."""
+"""Test the local copy of the cluster's objects, with watches and lists that overtake each other."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_late_event_of_the_previous_object_of_a_name() -> None:
 
 
 def test_decreasing_versions_after_a_restore() -> None:
-    """As of a cluster whose etcd was restored: a list that began afterwards is right."""
+    """Check that a later list with lower versions replaces the copy, as after a restore of etcd."""
     mirror = Mirror(clock := Clock())
     mirror.put(at(9, status={"depth": 1}))
     since = clock()

@@ -1,4 +1,4 @@
-"""The work queue: no key is lost, and none is polled too often (docs/kubernetes.md, "Its metrics": looks)."""
+"""Test the work queue: no key is lost or polled too often (docs/kubernetes.md, "Its metrics": looks)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Broken(Exception):
 
 
 class Looks:
-    """The times of reconciliations. `fails` says whether the n-th one of a key fails."""
+    """The times of reconciliations. `fails` returns whether the n-th one of a key fails."""
 
     def __init__(
         self, fails: Callable[[int], bool] = lambda _: False, lasts_s: float = 0, *, unsettled: bool = False
@@ -111,7 +111,7 @@ def test_success_resets_backoff() -> None:
 
 
 def test_added_key_is_reconciled_at_once() -> None:
-    """However often it has failed; the scheduled retry is cancelled."""
+    """Check that an added key is reconciled at once after any number of failures, without its scheduled retry."""
     looks = Looks(lambda number: number < 8)
 
     async def fail() -> None:
@@ -143,7 +143,7 @@ def test_failing_key_does_not_block_others() -> None:
 
 
 def test_busy_key_does_not_block_others() -> None:
-    """One worker has it, and once more however often it is added meanwhile."""
+    """Check that a busy key occupies one worker, and is reconciled once more for any number of additions meanwhile."""
     looks = Looks(lasts_s=10)
 
     async def crowd() -> None:
@@ -161,7 +161,7 @@ def test_busy_key_does_not_block_others() -> None:
 
 
 def test_locked_key_is_not_reconciled() -> None:
-    """As a queue that is being deleted."""
+    """Check that a locked key is not reconciled, as for a queue that is being deleted."""
     looks = Looks()
 
     async def delete() -> None:
@@ -178,7 +178,7 @@ def test_locked_key_is_not_reconciled() -> None:
 
 
 def test_first_key_precedes_all_others() -> None:
-    """It was added last, and every worker is busy."""
+    """Check that the first key is reconciled before all others, although it was added last and all workers are busy."""
     order: list[Key] = []
     urgent = FIRST
 

@@ -1,4 +1,4 @@
-"""The contents of a status, and changes that are not written."""
+"""Test the contents of a status, and changes that are not written."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ def test_a_long_message_is_cut() -> None:
 
 
 def test_unknown_outcome_is_no_refusal() -> None:
-    """The store failed in the middle: the call is repeated, and the resource need not change."""
+    """Check that an unknown outcome is retried as an unavailable store: the resource need not change."""
     verdict = refused(OutcomeUnknown())
     assert (verdict.ready, verdict.reason) == (Ready.UNKNOWN, Reason.STORE_UNAVAILABLE)

@@ -1,4 +1,4 @@
-"""CRDs that are created after the operator started, or deleted while it runs (docs/kubernetes.md, "Failures")."""
+"""Test CRDs that are created or deleted while the operator runs (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NewProgram = Callable[..., OperatorProgram]
 
 @pytest.fixture
 def new_program(cluster: Cluster, namespace: str, store: Server, tmp_path: Path) -> Iterator[NewProgram]:
-    """Starts operators that may end by themselves."""
+    """Yield a function that starts operators, which may end by themselves."""
     made: list[OperatorProgram] = []
 
     def start(cluster: Cluster = cluster, **settings: object) -> OperatorProgram:
@@ -53,7 +53,7 @@ def test_operator_can_be_stopped_while_waiting_for_crds(new_program: NewProgram)
 def test_deleted_crds_end_the_operator(
     new_program: NewProgram, cluster: Cluster, namespace: str, keeper: Keeper
 ) -> None:
-    """Its pod is restarted, and the next one waits for them."""
+    """Check that deleted CRDs end the operator, and that the next one waits for them."""
     define(cluster)
     first = new_program().ready()
     forget(cluster)
@@ -68,7 +68,7 @@ def test_deleted_crds_end_the_operator(
 def test_crds_of_another_version(
     new_program: NewProgram, cluster: Cluster, namespace: str, keeper: Keeper
 ) -> None:
-    """They default a field that the operator does not know. It recovers without a restart."""
+    """Check that the operator recovers without a restart from CRDs that default a field which it does not know."""
     define(cluster)
     known = definitions()["queues.penstock.dev"]["spec"]["versions"]
     other = deepcopy(known)
@@ -93,7 +93,7 @@ def test_crds_of_another_version(
 
 
 async def test_missing_crds_are_reported(cluster: Cluster) -> None:
-    """The API server answers with a line of text."""
+    """Check that missing CRDs are reported: the API server answers with a line of text."""
     api = Api(lambda: access(cluster))
     try:
         with pytest.raises(ApiError) as refused:
@@ -113,7 +113,7 @@ async def test_missing_crds_are_reported(cluster: Cluster) -> None:
 def test_missing_crds_rights_or_store_make_it_unready(
     new_program: NewProgram, api_server: ApiServer, cluster: Cluster, namespace: str, store: Server
 ) -> None:
-    """Each may appear later, or disappear and come back."""
+    """Check that the operator is unready while CRDs, rights or the store are missing, in any order and repeatedly."""
     started = new_program(cluster=api_server.as_user("developer"))
     met: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""docs/kubernetes.md lists every field of the resources, as `make crds` writes them, and all other tables."""
+"""Test that docs/kubernetes.md lists every field of the CRDs from `make crds`, and test all its other tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/metrics.md, "How many series there are": queue names only if enabled, and at most so many."""
+"""Test docs/metrics.md, "How many series there are": queue names only if enabled, and up to a limit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_no_names_by_default() -> None:
 
 
 def test_scrape_during_changes() -> None:
-    """A scrape is answered by a thread while queues are added."""
+    """Check that a scrape, which runs in a thread, succeeds while queues are added."""
     depths, is_over = Depths(0), Event()
 
     def hear() -> None:

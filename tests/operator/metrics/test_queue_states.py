@@ -1,4 +1,4 @@
-"""The operator exports the state of the store's queues, in total or by name; also of queues without a resource."""
+"""Test the metrics of the store's queues, in total or by name, also of queues without a resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of the analytics job in the operator's metrics."""
+"""Test the metrics of the analytics job's report."""
 
 from __future__ import annotations
 

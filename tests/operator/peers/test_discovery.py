@@ -1,4 +1,4 @@
-"""Peers from EndpointSlices, and `.rqprc` (docs/kubernetes.md, "Discovery")."""
+"""Test peers from EndpointSlices, and `.rqprc` (docs/kubernetes.md, "Discovery")."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_rqprc_can_be_parsed() -> None:
 
 
 def test_unsupported_address_families_are_left_out() -> None:
-    """A dual-stack Service has slices of both families; RQP/cast has IPv4 only (rqp_cast.md 1.2)."""
+    """Check that RQP/cast leaves out IPv6 slices of a dual-stack Service, as it has IPv4 only (rqp_cast.md 1.2)."""
     both = slices(
         endpoints("depot", "rqp-cast", 11312, "10.0.0.2"), endpoints("depot", "rqp-cast", 11312, "fd00::1")
     )

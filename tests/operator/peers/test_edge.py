@@ -1,4 +1,4 @@
-"""A running edge follows a Peer, through the operator and the store (docs/kubernetes.md, "Peer").
+"""Test that a running edge follows a Peer, through the operator and the store (docs/kubernetes.md, "Peer").
 
 Benchmarks measure how fast; here it must be faster than the full pass after a minute.
 """
@@ -24,7 +24,7 @@ PATIENCE_S = 20.0
 
 @contextlib.contextmanager
 def machine() -> Iterator[socket.socket]:
-    """A machine that waits for a connection."""
+    """Yield a machine that waits for a connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE_S)
         yield listener
@@ -41,7 +41,7 @@ async def dialled(listener: socket.socket) -> None:
 
 @pytest.fixture
 def waiting(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
-    """A message for a peer that does not exist."""
+    """Put a message for a peer that does not exist."""
     new_operator(sweep_s=60).ready()
     seen.apply(queue("away", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["shop"]}))
     seen.becomes("queue", "away", "False", "UnknownPeer")

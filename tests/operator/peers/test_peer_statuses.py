@@ -1,4 +1,4 @@
-"""Statuses of Peers: the store is written first (docs/kubernetes.md, "Peer")."""
+"""Test statuses of Peers, which are written after the store (docs/kubernetes.md, "Peer")."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def looking(inside: Inside, seen: Seen, store: Server) -> AsyncIterator[Lo
 async def test_peers_are_stored_before_statuses_are_written(
     looking: Looking, inside: Inside, seen: Seen
 ) -> None:
-    """Otherwise the last ones would wait for all statuses."""
+    """Check that all peers are stored before any status is written, so that none waits for the statuses of others."""
     seen.apply(*map(peer, NAMES))
     for name in NAMES:
         inside.mirror.put(read(seen, "peer", name))
@@ -76,7 +76,7 @@ async def test_outdated_verdict_is_not_written(looking: Looking, inside: Inside,
 
 
 async def test_deleted_peer_is_not_counted(inside: Inside, seen: Seen) -> None:
-    """Whether the API server says so, or nothing had to be written."""
+    """Check that a deleted peer is not counted, whether or not a write to the API server shows that it is gone."""
     seen.apply(peer("gone"), peer("there"))
     gone, there = read(seen, "peer", "gone"), read(seen, "peer", "there")
     for one in (gone, there):

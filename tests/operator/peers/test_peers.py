@@ -1,4 +1,4 @@
-"""Peer resources and discovery (docs/kubernetes.md, "Peer", "Discovery")."""
+"""Test Peer resources and discovery (docs/kubernetes.md, "Peer", "Discovery")."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_oldest_peer_of_a_name_wins(
 def test_peer_of_another_operator(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
-    """Two releases on one store: neither takes over the other's peers."""
+    """Check that neither of two releases on one store takes over the other's peers."""
     other = Seen(seen.cluster, new_namespace())
     first = new_operator(sweep_s=1).ready()
     second = new_operator(namespaces=other.namespace, sweep_s=1, rqprc_configmap="machines").ready()
@@ -101,7 +101,7 @@ def test_peer_of_another_operator(
 
 
 def test_peer_adopts_a_declared_one(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """But no peer of another name or operator."""
+    """Check that a Peer adopts a declared peer, but none of another name or operator."""
     for name, owner in {"shop": "cli", "mine": "cli", "far": "kubernetes elsewhere/far"}.items():
         keeper.apply_peer(name, owner, protocol="rqp-mca", addresses=["10.0.0.1"])
     seen.declared(peer("shop", "rqp-mca", "10.0.0.7"))
@@ -146,7 +146,7 @@ def test_discovered_peer_returns_after_the_overriding_one(
 def test_peers_discovered_under_an_earlier_name_are_deleted(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
-    """If no slice has them any more; not those in namespaces that are not listed."""
+    """Check that peers under an earlier name are deleted if no slice has them, except in unlisted namespaces."""
     former = f"discovered {seen.namespace}/former"
     far = new_namespace()
     for name in (f"gone.{seen.namespace}.text", f"there.{seen.namespace}.text", f"far.{far}.text"):
@@ -164,7 +164,7 @@ def test_peers_discovered_under_an_earlier_name_are_deleted(
 def test_unlisted_namespace_keeps_only_its_own_peers(
     new_operator: NewOperator, api_server: ApiServer, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
-    """Peers of the other discovered namespace, and of one that is not discovered any more, are removed."""
+    """Check that peers of a namespace that cannot be listed stay; outdated peers of other namespaces are removed."""
     yard, closed, dropped = (new_namespace() for _ in range(3))
     Seen(seen.cluster, yard).apply(*rights("developer"), endpoints("there", "text-link", 7172, "10.1.0.1"))
     seen.apply(*rights("developer"))
@@ -183,7 +183,7 @@ def test_unlisted_namespace_keeps_only_its_own_peers(
 
 
 def quiet_and_loud() -> list[dict[str, Any]]:
-    """Only the last of them asks to be discovered."""
+    """Return three slices, of which only the last one is labelled for discovery."""
     quiet, no, loud = (endpoints(name, "rqp-mca", 11311, "10.1.0.1") for name in ("quiet", "no", "loud"))
     del quiet["metadata"]["labels"]["penstock.dev/discover"]
     no["metadata"]["labels"]["penstock.dev/discover"] = "false"
@@ -193,7 +193,7 @@ def quiet_and_loud() -> list[dict[str, Any]]:
 def test_services_without_the_label_are_ignored(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """Also after the label was removed."""
+    """Check that Services without the label are ignored, also after it was removed."""
     seen.apply(*quiet_and_loud())
     eventually(lambda: set(keeper.peers()) == {f"loud.{seen.namespace}.rqp-mca"})
     unlabelled = {"metadata": {"labels": {"penstock.dev/discover": None}}}
@@ -245,7 +245,7 @@ def test_rqprc_is_maintained(new_operator: NewOperator, seen: Seen, store: Serve
 def test_operators_with_the_same_discovery_do_not_compete(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """Otherwise each pass of one would change the other's peer and notify every edge."""
+    """Check that operators with the same discovery do not change each other's peers, which would notify all edges."""
     other = new_namespace()
     first = new_operator(namespaces=f"{seen.namespace},{other}", sweep_s=1).ready()
     seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"))
@@ -261,5 +261,5 @@ def test_operators_with_the_same_discovery_do_not_compete(
         eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
     assert keeper.peers() == expected
     assert writes(store)["publish"] == told
-    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.2"))  # whichever sees it first
+    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.2"))  # either operator may see it first
     eventually(lambda: keeper.peers()[name][1] == ("10.1.0.2:7172",))

@@ -1,4 +1,4 @@
-"""Owners of a contested name or number (docs/kubernetes.md, "Conflicts"): the rules, without a cluster."""
+"""Test the rules for contested names and numbers without a cluster (docs/kubernetes.md, "Conflicts")."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def settled(queues: list[DeclaredQueue]) -> Claimants:
 
 @given(queues=declared)
 def test_affected_queues_are_returned(queues: list[DeclaredQueue]) -> None:
-    """Queues that lose or gain by another one's end are reconciled again."""
+    """Check that queues that lose or gain by another one's end are returned, to be reconciled again."""
     claimants = settled(queues)
     for gone in queues:
         before = {each.resource.key: claimants.lost(each) for each in queues if each is not gone}
@@ -69,7 +69,7 @@ def clash(one: str, other: str) -> bool:
 
 
 def by_the_page(queues: list[DeclaredQueue], of: DeclaredQueue) -> dict[str, Key]:
-    """The documented rule: in order of age, each gets its claims if all of them are free."""
+    """Apply the documented rule: in order of age, each queue gets its claims if all of them are free."""
     taken: list[tuple[str, Key]] = []
     for each in sorted(queues, key=lambda one: one.resource.age_rank):
         name, *claims = wants(each)
@@ -81,12 +81,12 @@ def by_the_page(queues: list[DeclaredQueue], of: DeclaredQueue) -> dict[str, Key
         if each is of:
             return lost
         taken += [] if lost else [(want, each.resource.key) for want in wants(each)]
-    raise AssertionError("it is none of them")
+    raise AssertionError("no queue has this key")
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 5), st.one_of(st.none(), specs)), max_size=20))
 def test_oldest_wins_in_any_order_of_events(steps: list[tuple[int, Any]]) -> None:
-    """None: deleted. Names sort against their age: later ones may win."""
+    """Check that the oldest queue wins in any order of events; None deletes. Names are in reverse order of age."""
     claimants, there = Claimants(), dict[str, DeclaredQueue]()
     for at, spec in steps:
         one = read_queue(resource(f"q{at}", 5 - at, **(spec or {})))
@@ -110,7 +110,7 @@ def test_name_that_looks_like_a_target() -> None:
 
 
 def test_many_targets_at_different_peers() -> None:
-    """Like queue 1 of each branch: they do not conflict."""
+    """Check that the same queue id at different peers is no conflict, as for queue 1 of each branch."""
     claimants = Claimants()
     for each in range(2000):
         one = read_queue(
@@ -121,7 +121,7 @@ def test_many_targets_at_different_peers() -> None:
 
 
 def steps_of(work: Callable[[], object]) -> int:
-    """Return the number of Python operations that the module executes: independent of the machine."""
+    """Return the number of Python operations that the module executes, which is independent of the machine."""
     count = 0
 
     def on_operation(frame: FrameType, event: str, _: object) -> Any:
@@ -143,7 +143,7 @@ def steps_of(work: Callable[[], object]) -> int:
 
 
 def to_many(number: int, peers: int) -> list[DeclaredQueue]:
-    """Queues with many peers each, one of them common to all."""
+    """Return queues with many peers each, one of them common to all."""
     return [
         read_queue(
             resource(

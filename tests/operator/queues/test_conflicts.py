@@ -1,4 +1,4 @@
-"""Several Queues with the same name or number: the oldest gets it (docs/kubernetes.md, "Conflicts")."""
+"""Test Queues with the same name or number: the oldest gets it (docs/kubernetes.md, "Conflicts")."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_same_number(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> N
 def test_oldest_queue_takes_a_number_from_a_younger_one(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """The younger queue keeps its messages and is reached by its name."""
+    """Check that a queue that loses its number to an older one keeps its messages and is reached by its name."""
     seen.declared(queue("old"))
     a_second_later(seen, "queue", "old")
     seen.declared(queue("new", bindings=MCA_7))
@@ -81,14 +81,14 @@ def number(keeper: Keeper, name: str) -> int | None:
 
 
 def two_with_numbers(seen: Seen) -> None:
-    """`old` has 17, `new` 18."""
+    """Declare `old` with number 17 and `new` with 18."""
     seen.declared(mca("old", 17))
     a_second_later(seen, "queue", "old")
     seen.declared(mca("new", 18))
 
 
 def test_two_queues_swap_numbers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """In any order of events."""
+    """Check that two queues can swap numbers, in any order of events."""
     two_with_numbers(seen)
     keeper.put("new", b"one")
     for swapped in ([mca("old", 18), mca("new", 17)], [mca("new", 18), mca("old", 17)]):
@@ -115,7 +115,7 @@ def test_three_queues_swap_numbers_while_the_operator_is_down(
 
 
 def test_queue_that_lost_a_number_keeps_none(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Nor its previous one, which it does not claim any more."""
+    """Check that a queue that lost a number does not keep its previous one, which it no longer claims."""
     two_with_numbers(seen)
     seen.apply(mca("new", 17))
     seen.becomes("queue", "new", "False", "Conflict")
@@ -124,7 +124,7 @@ def test_queue_that_lost_a_number_keeps_none(operator: OperatorProgram, seen: Se
 
 
 def test_queue_without_its_number_is_counted(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
-    """Scaling uses the count. A Queue that never had a queue has none."""
+    """Check that a queue without its number has a count for scaling; a Queue without a queue has none."""
     operator = new_operator(sweep_s=1, queue_metrics="true").ready()
     two_with_numbers(seen)
     seen.apply(mca("new", 17), mca("third", 17))
@@ -149,7 +149,7 @@ def test_two_queues_with_one_target(operator: OperatorProgram, seen: Seen) -> No
 def test_target_stays_until_its_queue_releases_it(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """Its messages are in transit: an older Queue that claims the target later does not take it."""
+    """Check that a target stays with a queue that has messages in transit, when an older Queue claims it later."""
 
     def leading(number: int) -> dict[str, object]:
         return {"protocol": "rqp-mca", "queueId": number}

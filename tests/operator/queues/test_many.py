@@ -1,4 +1,4 @@
-"""Many Queues: their cost, and no writes for unchanged ones.
+"""Test many Queues: their cost, and no writes for unchanged ones.
 
 Benchmarks measure time and memory of a thousand.
 """

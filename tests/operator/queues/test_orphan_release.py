@@ -1,4 +1,4 @@
-"""Retained objects in the store lose their owner (docs/kubernetes.md, "Several operators on one store")."""
+"""Test that retained objects in the store lose their owner (docs/kubernetes.md, "Several operators on one store")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.servers import eventually
 
 
 def two(new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen) -> tuple[OperatorProgram, Seen]:
-    """An operator for each namespace: that of `seen`, and the other one."""
+    """Start an operator for each of two namespaces; return the first one, and the second namespace."""
     other = Seen(seen.cluster, new_namespace())
     first = new_operator(sweep_s=1).ready()
     new_operator(namespaces=other.namespace, sweep_s=1).ready()
@@ -23,7 +23,7 @@ def two(new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen) -> t
 def test_retained_queue_can_be_adopted(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
-    """With its dead letters."""
+    """Check that a retained queue can be adopted with its dead letters."""
     _, other = two(new_operator, new_namespace, seen)
     seen.declared(queue("mover"), queue("stays"))
     other.apply(queue("mover"), redrive("foreign", "stays"))
@@ -45,7 +45,7 @@ def test_retained_queue_can_be_adopted(
 def test_queues_deleted_while_the_operator_was_down_are_released(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
-    """Not those whose resource exists, or which others manage; a renamed one is another queue's."""
+    """Check that queues are released whose resource was deleted while the operator was down, and no others."""
     first = new_operator().ready()
     seen.declared(queue("gone"), queue("there"), queue("other", queueName="before"))
     keeper.declare("far", owner="kubernetes elsewhere/far")

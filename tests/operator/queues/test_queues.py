@@ -1,4 +1,4 @@
-"""Queue resources (docs/kubernetes.md, "Queue"), on a real API server and a real store."""
+"""Test Queue resources on a real API server and a real store (docs/kubernetes.md, "Queue")."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def test_queue_is_declared_and_changed(operator: OperatorProgram, seen: Seen, ke
     kept = keeper.spec("orders")
     assert (kept.max_length, kept.message_ttl) == (7, 3_600_000)
     eventually(lambda: seen.events("orders") == ["Declared"])
-    assert seen.get("queue", "orders")["metadata"].get("finalizers") is None  # Retain: no waiting
+    assert (
+        seen.get("queue", "orders")["metadata"].get("finalizers") is None
+    )  # with Retain, a deletion does not wait
 
 
 def test_counts_are_in_the_status(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
@@ -93,7 +95,7 @@ def test_drift_is_corrected(new_operator: NewOperator, seen: Seen, keeper: Keepe
 def test_existing_queue_is_adopted_with_its_messages(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """Unless it is in another domain."""
+    """Check that an existing queue is adopted with its messages, unless it is in another domain."""
     keeper.declare("orders", max_length=9)
     keeper.declare("far", domain="other")
     keeper.put("orders", b"one")
@@ -118,7 +120,7 @@ def test_number_of_a_file_queue(new_operator: NewOperator, seen: Seen, keeper: K
 
 
 def test_other_refusals_of_the_store(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """They are reported with the store's text and do not block other Queues."""
+    """Check that other refusals are reported with the store's text and do not block other Queues."""
     seen.declared(queue("orders"))
     keeper.spoil("orders")
     seen.apply(queue("orders", maxLength=5), queue("other"))
@@ -129,7 +131,7 @@ def test_other_refusals_of_the_store(operator: OperatorProgram, seen: Seen, keep
 
 
 def test_queue_with_a_large_document(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Larger than the limit of annotations: changes are seen, and the message is cut."""
+    """Check a document above the limit of annotations: changes are noticed, and the message is cut."""
     peers = [f"{number:03}".ljust(250, "x") for number in range(1000)]
     access = {"certificates": [f"{number:03}".ljust(250, "x") for number in range(200)]}
     remote = {"protocol": "rqp-mca", "queueId": 7, "peers": peers}

@@ -1,4 +1,4 @@
-"""Deletion of Queues (docs/kubernetes.md, "Deletion"): by their policy, and never blocked."""
+"""Test deletion of Queues by their policy, which is never blocked (docs/kubernetes.md, "Deletion")."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_unavailable_store_does_not_block_deletion_forever(
 def test_lost_domain_is_waited_for_and_reported(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
-    """Its queues are not deleted: a restored shard has them. Also for an operator that has never seen them."""
+    """Check that deletion of a queue in a lost domain is abandoned after the time limit, also by a new operator."""
     first = new_operator(delete_timeout_s=3).ready()
     seen.declared(queue("orders", deletionPolicy="Delete", domain="other"))
     eventually(lambda: seen.get("queue", "orders")["metadata"].get("finalizers") == [FINALIZER])
@@ -89,7 +89,7 @@ def test_store_back_in_time_is_used(
 def test_time_limit_starts_with_the_operator(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """Time while the operator was down does not count."""
+    """Check that the time limit of a deletion starts again with the operator."""
     first = new_operator().ready()
     declared(seen, "orders", "Delete")
     first.kill()
@@ -106,7 +106,7 @@ def test_time_limit_starts_with_the_operator(
 
 
 def tried(seen: Seen) -> bool:
-    """Whether kopf noted one attempt or more, or the object is gone."""
+    """Return whether kopf has noted at least one attempt, or the object is gone."""
     found = seen.cluster.items("queues", seen.namespace)
     return all("penstock.dev/leaving" in one["metadata"].get("annotations", {}) for one in found)
 
@@ -114,7 +114,7 @@ def tried(seen: Seen) -> bool:
 def test_queue_is_not_created_without_its_finalizer(
     api_server: ApiServer, seen: Seen, keeper: Keeper, store: Server, tmp_path: Path
 ) -> None:
-    """The finalizer cannot be added here; later it can."""
+    """Check that a queue is not created while its finalizer cannot be added, but once it can."""
     role, binding = rights("operator")
     unable = {**role, "rules": [without_patch(rule) for rule in role["rules"]]}
     user = api_server.as_user("operator")
@@ -163,7 +163,7 @@ def test_queue_kept_by_a_foreign_finalizer_reports_its_state(
 
 
 def without_patch(rule: dict[str, Any]) -> dict[str, Any]:
-    """Permissions without `patch` of resources; their statuses are writable."""
+    """Return permissions without `patch` of resources; their statuses are writable."""
     verbs = [verb for verb in rule["verbs"] if verb != "patch" or "queues/status" in rule["resources"]]
     return {**rule, "verbs": verbs}
 
@@ -190,7 +190,7 @@ def test_queue_deleted_while_being_reconciled(
 def test_policy_change_while_the_store_is_unavailable(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """Retain lets the resource be deleted at once and keeps the queue."""
+    """Check that a change to Retain lets the resource be deleted at once and keeps the queue."""
     declared(seen, "orders", "Delete")
     keeper.put("orders", b"one")
     store.kill9()

@@ -1,4 +1,4 @@
-"""Redrive resources (docs/kubernetes.md, "Redrive"): dead letters of a real store become messages again."""
+"""Test Redrive resources: dead letters of a real store become messages again (docs/kubernetes.md, "Redrive")."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.store.desk import numbered
 
 @pytest.fixture
 def orders(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> str:
-    """A queue with eight dead letters: five refused, three expired."""
+    """Return a queue with eight dead letters: five refused, three expired."""
     return prepared(seen, keeper)
 
 
@@ -121,7 +121,7 @@ def test_letters_removed_by_others(operator: OperatorProgram, seen: Seen, keeper
 
 
 def test_recreated_source(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Its count is lost with it."""
+    """Check a Redrive whose source is deleted and created again, which loses the count."""
     keeper.declare("orders")
     keeper.kill("orders", 400)
     seen.apply(queue("fixed"), redrive("again", "orders", target="fixed", rate=20))
@@ -139,7 +139,7 @@ def test_recreated_source(operator: OperatorProgram, seen: Seen, keeper: Keeper)
 
 
 def test_missing_queues_are_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """As when they are applied together. After a minute it would fail."""
+    """Check that missing queues are waited for, up to a minute, as when they are applied together."""
     prepared(seen, keeper)
     seen.apply(redrive("again", "orders", target="fresh"), redrive("lost", "nowhere"))
     for name, says in (
@@ -153,7 +153,7 @@ def test_missing_queues_are_waited_for(operator: OperatorProgram, seen: Seen, ke
 
 
 def test_queues_of_another_namespace(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """A namespace that may not use them with a Queue may not with a Redrive."""
+    """Check that a Redrive may use only the queues that its namespace may declare with a Queue."""
     keeper.declare("theirs", owner="kubernetes elsewhere/theirs")
     keeper.kill("theirs", 3)
     seen.apply(queue("ours"), redrive("steal", "theirs", target="ours"))
@@ -165,11 +165,11 @@ def test_queues_of_another_namespace(operator: OperatorProgram, seen: Seen, keep
 
 
 def test_message_too_large_for_the_target(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Letters moved before are reported."""
+    """Check that a message too large for the target fails the Redrive, which reports the letters moved before."""
     small = {"protocol": "rqp-mca", "queueId": 9, "maxMessageBytes": 6}
     seen.declared(peer("shop"), queue("orders"), queue("small", remote=small))
     keeper.kill("orders", 3)  # six bytes each
-    keeper.kill("orders", 1, first=1_000_000)  # of eight
+    keeper.kill("orders", 1, first=1_000_000)  # eight bytes
     seen.apply(redrive("again", "orders", target="small"))
     found = seen.becomes("redrive", "again", "False", "Failed")
     assert found["message"] == "target 'small': the message is larger than the queue's peers accept"
@@ -208,7 +208,7 @@ def test_redrive_kept_by_a_foreign_finalizer_stops(
 
 
 def test_recreated_redrive_stops_the_old_one(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """In either order of the events."""
+    """Check that a recreated Redrive stops the old one, in either order of the events."""
     seen.declared(*map(queue, ("orders", "old", "new")))
     keeper.kill("orders", 400)
     for name in ("one", "two"):

@@ -1,4 +1,4 @@
-"""Interrupted and deleted Redrives report exact counts (docs/kubernetes.md, "Redrive")."""
+"""Test that interrupted and deleted Redrives report exact counts (docs/kubernetes.md, "Redrive")."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WRITTEN = "penstock_operator_status_patches_total"
 
 
 def test_progress_is_reported_periodically(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Four steps a second, not all of which are written."""
+    """Check that progress is written periodically, but not for each of four steps a second."""
     prepared(seen, keeper, 100)
     began = time.monotonic()
     seen.apply(redrive("slow", "orders", rate=20))
@@ -60,7 +60,7 @@ def test_store_killed_during_a_redrive(
 
 
 async def test_lost_replies(store: Server, keeper: Keeper) -> None:
-    """The letters were moved without a reply: the store counted them in that step."""
+    """Check that letters are counted that the store moved in a step whose reply was lost."""
     await asyncio.to_thread(keeper.declare, "orders")
     await asyncio.to_thread(keeper.kill, "orders", 20)
     steps: list[Progress] = []
@@ -107,7 +107,7 @@ async def run(inside: Inside, store: Server) -> AsyncIterator[Run]:
 async def test_target_deleted_during_a_redrive(
     run: Run, inside: Inside, seen: Seen, keeper: Keeper, later_s: float
 ) -> None:
-    """It may come back within a minute of the start; then the Redrive fails and reports the moved letters."""
+    """Check that a deleted target is waited for up to a minute from the start, and moved letters are reported."""
     for name in ("orders", "other"):
         await asyncio.to_thread(keeper.declare, name)
     await asyncio.to_thread(keeper.kill, "orders", 40)
@@ -132,7 +132,7 @@ async def test_target_deleted_during_a_redrive(
 async def test_minute_for_queues_starts_with_the_store(
     run: Run, inside: Inside, seen: Seen, keeper: Keeper
 ) -> None:
-    """However old the Redrive is; a queue declared by a Queue is waited for without limit."""
+    """Check that the minute for missing queues starts with the store, and that declared queues have no time limit."""
     await asyncio.to_thread(keeper.declare, "other")
     seen.apply(redrive("again", "orders"), redrive("lost", "nowhere"), queue("to-come", queueName="orders"))
     resources = [read(seen, "redrive", name) for name in ("again", "lost")]
@@ -158,7 +158,7 @@ async def test_minute_for_queues_starts_with_the_store(
 
 
 async def test_lost_domain_is_waited_for(run: Run, inside: Inside, seen: Seen, keeper: Keeper) -> None:
-    """Its source was not deleted and may come back."""
+    """Check that a Redrive waits for a source in a lost domain, which may come back."""
     await asyncio.to_thread(keeper.declare, "orders", domain="other")
     await asyncio.to_thread(keeper.kill, "orders", 3)
     await asyncio.to_thread(keeper.lose_domain, "other")
@@ -179,12 +179,12 @@ async def is_so(run: Run, seen: Seen, reason: str) -> bool:
 
 
 async def counts(keeper: Keeper, number: int) -> bool:
-    """Whether the store counts so many runs."""
+    """Return whether the store counts this many runs."""
     return await asyncio.to_thread(keeper.runs, "orders") == number
 
 
 def test_nearly_full_target(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """It runs and waits alternately, which is reported at intervals and is no warning."""
+    """Check that a Redrive to a nearly full target runs and waits in turn, reported at intervals without warnings."""
     seen.declared(queue("orders"), queue("small", maxLength=2))
     keeper.kill("orders", 30)
     began = time.monotonic()
@@ -210,7 +210,7 @@ def test_nearly_full_target(operator: OperatorProgram, seen: Seen, keeper: Keepe
 
 
 async def test_counts_are_consistent_after_a_kill(store: Server, keeper: Keeper) -> None:
-    """The store has counted letters that the older status lacks."""
+    """Check that letters are counted that the store has moved after the last written status."""
     await asyncio.to_thread(keeper.declare, "orders")
     await asyncio.to_thread(keeper.kill, "orders", 20)
     told: list[Progress] = []
@@ -237,7 +237,7 @@ async def test_counts_are_consistent_after_a_kill(store: Server, keeper: Keeper)
 
 
 def test_unreadable_status(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
-    """The API server accepts either. Nothing is moved, and other Redrives run."""
+    """Check that an unreadable status, which the API server accepts, stops only its own Redrive."""
     spoilt = {"small": "2026-11-25t15:00:00z", "late": "9999-12-31T23:59:59-23:00"}
     seen.apply(queue("orders"), *(redrive(name, "orders") for name in spoilt))
     for name, began in spoilt.items():

@@ -1,4 +1,4 @@
-"""Redriven messages keep their trace (docs/tracing.md)."""
+"""Test that redriven messages keep their trace (docs/tracing.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def collector(tmp_path: Path) -> Iterator[Collector]:
 
 
 async def dies(store: Server, collector: Collector) -> str:
-    """Let a traced message die; return the id of its dead letter."""
+    """Make a dead letter of a traced message, and return its id."""
     async with traced_store(store.url, collector.endpoint) as traced:
         found = await traced.catalogue.find("orders")
         await traced.put(found, b"a pump")

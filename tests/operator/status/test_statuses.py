@@ -1,4 +1,4 @@
-"""Contents and writes of statuses (docs/kubernetes.md, "Status"), on a real API server."""
+"""Test contents and writes of statuses on a real API server (docs/kubernetes.md, "Status")."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_changed_verdict_is_written_at_once(inside: Inside, seen: Seen) ->
 
 
 async def test_new_generation_is_answered_at_once(inside: Inside, seen: Seen) -> None:
-    """Also with the same verdict."""
+    """Check that a new generation is written at once, also with the same verdict."""
     seen.apply(queue("orders"))
     await settle(inside, seen, deep(1))
     seen.apply(queue("orders", maxLength=5))
@@ -67,7 +67,7 @@ async def test_new_generation_is_answered_at_once(inside: Inside, seen: Seen) ->
 
 
 async def test_written_status_is_known_before_the_watch_event(inside: Inside, seen: Seen) -> None:
-    """So that the next pass does not write it again."""
+    """Check that a written status is known before its watch event, so that the next pass does not write it again."""
     seen.apply(queue("orders"))
     await settle(inside, seen, deep(1))
     (known,) = inside.mirror.of(Kind.QUEUE)
@@ -78,7 +78,7 @@ async def test_written_status_is_known_before_the_watch_event(inside: Inside, se
 
 @pytest.mark.parametrize("letter", ["x", "\u20ac", "\U0001f4ee"])  # of 1, 3 and 4 bytes
 async def test_long_event_message_is_cut(inside: Inside, seen: Seen, letter: str) -> None:
-    """Between two characters of any size."""
+    """Check that a long event message is cut between two characters of any size."""
     seen.apply(queue("orders"))
     resource = read(seen, "queue", "orders")
     await inside.recorder.record(resource, Severity.WARNING, "Invalid", "." + 5000 * letter)
@@ -97,7 +97,7 @@ async def test_long_event_message_is_cut(inside: Inside, seen: Seen, letter: str
     ],
 )
 async def test_message_may_have_any_characters(inside: Inside, seen: Seen, text: str) -> None:
-    """It contains names of queues and peers."""
+    """Check that a message may have any characters, as it contains names of queues and peers."""
     seen.apply(queue("orders"))
     status = await settle(inside, seen, Verdict(Ready.NO, Reason.INVALID, text))
     assert status["conditions"][0]["message"] == text
@@ -111,7 +111,7 @@ async def test_long_status_message_is_cut(inside: Inside, seen: Seen) -> None:
 
 
 async def test_document_changed_meanwhile_is_reconciled_again(inside: Inside, seen: Seen) -> None:
-    """The response to a status write has it before the watch reports it."""
+    """Check that a document is reconciled again if the response to a status write shows a change before the watch."""
     seen.apply(queue("orders", maxLength=5))
     before = read(seen, "queue", "orders")
     inside.mirror.put(before)

@@ -1,4 +1,4 @@
-"""A restarted operator reports that the store has other data than before.
+"""Test that a restarted operator reports that the store has other data than before.
 
 docs/kubernetes.md, "Failures".
 """
@@ -31,7 +31,7 @@ REPLACED = "penstock_operator_store_replaced_time_seconds"
 
 
 def kept(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """Return the record of data; None before the first."""
+    """Return the record of data; {} before the first."""
     found = [each for each in cluster.items("configmaps", namespace) if each["metadata"]["name"] == MAP]
     data: dict[str, str] = (found[0].get("data") or {}) if found else {}
     return data
@@ -40,7 +40,7 @@ def kept(cluster: Cluster, namespace: str) -> dict[str, str]:
 def test_data_lost_while_the_operator_was_down(
     new_operator: NewOperator, defined: Cluster, namespace: str, store: Server
 ) -> None:
-    """Operator, store and edges restart together, as when a node is lost; a later restart does not end the alarm."""
+    """Check that data lost while operator, store and edges restart raise an alarm, which outlasts a later restart."""
 
     def begun() -> tuple[OperatorProgram, dict[str, str]]:
         program = new_operator(dataset_configmap=MAP).ready()
@@ -83,7 +83,7 @@ async def test_foreign_content_of_the_record_is_tolerated(
 
 
 class Counting(DatasetRecord):
-    """Counts the reads of its record."""
+    """A record that counts its reads."""
 
     asked = 0
 
@@ -101,7 +101,7 @@ async def test_missing_rights_for_the_record_are_logged_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As with custom rights. A change seen meanwhile is reported and recorded later."""
+    """Check that missing rights are logged once, and a change seen meanwhile is reported, and recorded later."""
     monkeypatch.setattr(datasets, "RETRY_S", 0.05)
     api, metrics = Api(lambda: access(api_server.as_user("developer"))), Metrics()
     if before:

@@ -1,4 +1,4 @@
-"""A store that rejects all or some writes (docs/kubernetes.md, "Failures")."""
+"""Test a store that rejects all or some writes (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tests.operator.keeper import Keeper
 from tests.operator.resource_documents import Seen, peer, queue
 from tests.servers import Server, eventually
 
-NEVER_S = 3600  # no full pass helps
+NEVER_S = 3600  # no full pass comes to help
 Refusing = Callable[[Server], contextlib.AbstractContextManager[None]]
 
 
 @contextlib.contextmanager
 def full(store: Server) -> Iterator[None]:
-    """The store is out of memory."""
+    """Run the block with a store that is out of memory."""
     with store.configured(maxmemory="1"):
         yield
 
 
 @contextlib.contextmanager
 def read_only(store: Server) -> Iterator[None]:
-    """The store is a replica, like a former primary after a failover."""
+    """Run the block with a store that is a replica, like a former primary after a failover."""
     store.call("REPLICAOF", "127.0.0.1", "1")
     yield
     store.call("REPLICAOF", "NO", "ONE")
@@ -57,7 +57,7 @@ def test_store_that_refuses_writes(
 def test_full_store_allows_deletion_of_peers(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """Failed writes do not block deletions."""
+    """Check that failed writes to a full store do not block deletions of peers."""
     new_operator(sweep_s=NEVER_S).ready()
     seen.declared(*(peer(name) for name in ("one", "two", "three")))
     with full(store):

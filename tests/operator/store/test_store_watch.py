@@ -1,4 +1,4 @@
-"""Reports of the store's watch about lost data: docs/kubernetes.md, "Failures"."""
+"""Test the reports of lost data by the store's watch (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_store_set_up_again_by_others_counts(watched: Watched, store: Serv
 
 
 async def test_new_generation_is_no_loss(watched: Watched, store: Server) -> None:
-    """As after a failover."""
+    """Check that a new generation, as after a failover, is not reported as lost data."""
     dataset, _, generation = (await watched.store.registry.epoch()).partition(".")
     store.call("SET", watched.store.registry.keys.epoch, f"{dataset}.{int(generation) + 1}")
     await watched.watch.poll()
@@ -110,7 +110,7 @@ async def test_new_generation_is_no_loss(watched: Watched, store: Server) -> Non
 
 @pytest.fixture
 def replica(store: Server, tmp_path: Path) -> Iterator[Server]:
-    """Start a server that is not a replica yet."""
+    """Yield a server that is not a replica yet."""
     server = Server(store.program, tmp_path / "replica", {"repl-diskless-sync-delay": "0"}).start()
     yield server
     server.end()
@@ -123,7 +123,7 @@ def has_replicas(store: Server, number: int) -> bool:
 async def test_replica_that_joins_later_raises_the_ack_levels(
     watched: Watched, store: Server, replica: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a Cluster whose replicas follow some seconds later."""
+    """Check that a replica that joins later raises the acknowledgement levels, as in a Cluster that just started."""
     monkeypatch.setattr(store_watch, "PROMISES_S", 0.0)
     assert "replicated:1" not in (await watched.store.promises.now()).levels()
     replica.call("REPLICAOF", "127.0.0.1", store.port)

@@ -1,4 +1,4 @@
-"""Messages of a ring node that is gone: docs/operations.md, "Rings"."""
+"""Test the messages of a ring node that is gone (docs/operations.md, "Rings")."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLIENTS = {
 
 
 async def _damage(desk: Desk) -> None:
-    """Make them unreadable, which must neither stop the checks nor hide the others."""
+    """Make queues unreadable, which must neither stop the checks nor hide the other queues."""
     one, other = [await desk.store.catalogue.find(name) for name in DAMAGED]
     await desk.domain.link.call("HSET", one.keys[1], "added", "many")
     await desk.domain.link.call("SET", other.keys[6], "damage")
