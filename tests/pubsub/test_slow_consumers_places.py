@@ -1,4 +1,4 @@
-"""Where slow consumers continue, and what is cached for them (pubsub.md 3.6)."""
+"""Places where slow consumers continue, and entries cached for them (pubsub.md 3.6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.pubsub.fake_wire import FakeWire, entry, subscribe
 
 class Laggard:
     def __init__(self, *since: int) -> None:
-        """At the log's beginning, with a subscription made at each of these serials."""
+        """Start at the log's beginning, with a subscription made at each of these serials."""
         self.number = 0
         self.paper = FakeWire()
         self.subscriber = Subscriber(self.paper, True)  # type: ignore[arg-type]
@@ -44,7 +44,10 @@ class TestWhatIsLost:
 
     @pytest.mark.parametrize("trimmed_all", [False, True])
     def test_trimming_before_the_first_subscription_is_no_overrun(self, trimmed_all: bool) -> None:
-        """Behind at 0, then UNSUBSCRIBE, and SUBSCRIBE again at 8: it never wanted what was trimmed."""
+        """Check that trimming before the first subscription is no overrun.
+
+        Behind at 0, then UNSUBSCRIBE, and SUBSCRIBE again at 8: the trimmed messages were not subscribed.
+        """
         laggard = Laggard(0)
         laggard.unsubscribe(laggard.made[0])
         laggard.subscribe(8)
@@ -63,7 +66,7 @@ class TestWhatIsLost:
 
 
 class TestWithinALine:
-    """Of 300,000 octets, of which one turn sends a part."""
+    """A line of 300,000 octets, of which one turn sends a part."""
 
     def test_line_is_aborted_when_data_goes_back_in_time(self) -> None:
         """Later entries have places of a new era and must not complete the line."""
@@ -135,7 +138,7 @@ class TestReadings:
 
 
 class TestVeryManySubscriptions:
-    """Of one connection: its table is filled step by step, and others are served in between."""
+    """Many subscriptions of one connection: its table is filled step by step, and others are served in between."""
 
     def behind(self) -> tuple[FakeWire, Subscriber, CatchUp]:
         paper = FakeWire()
@@ -161,7 +164,7 @@ class TestVeryManySubscriptions:
 
     def test_subscriptions_may_change_while_the_table_is_filled(self) -> None:
         paper, subscriber, catch_up = self.behind()
-        for identifier in (b"i5", b"i1700"):  # one of them is in already, the other is not
+        for identifier in (b"i5", b"i1700"):  # one of them is in the table already, the other is not
             catch_up.table.remove(subscriber.by_identifier.pop(identifier))
         catch_up.table.add(subscribe(subscriber, b"new", Place(1, 1), 9_999))
         while not catch_up.table.fill():
