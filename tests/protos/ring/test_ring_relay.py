@@ -1,4 +1,4 @@
-"""What becomes of a USER payload that comes round (ring.md 5.3 to 5.5)."""
+"""Handling of USER payloads from the ring (ring.md 5.3 to 5.5)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_reply_in_own_name_is_an_answer(relay: Relay, operation: Operation):  # 
     assert relay.route(encode_frame(reply)) == Answer(reply)
     assert relay.route(encode_frame(reply)) == Answer(
         reply
-    )  # no client may wait any more: the caller knows that
+    )  # perhaps no client waits any more: the caller knows that
 
 
 @pytest.mark.parametrize("operation", REQUESTS)
@@ -77,7 +77,7 @@ def test_names_are_compared_whole(relay: Relay):  # ring.md 1.2
     assert relay.route(encode_frame(reply)) == PassOn(reply)
 
 
-# What others sent, under a request id (5.3, 5.4, 5.5)
+# Messages of others, with a request id (5.3, 5.4, 5.5)
 
 
 @pytest.mark.parametrize("operation", REQUESTS)
@@ -86,7 +86,7 @@ def test_a_request_passes_once(relay: Relay, operation: Operation):  # ring.md 5
     assert relay.route(encode_frame(request)) == Request(request)
     assert relay.route(encode_frame(request)) == Request(
         request
-    )  # the store had refused it: it was sent again
+    )  # the store had refused it, so it was sent again
     relay.passed(request)
     assert relay.route(encode_frame(request)) == Drop(DropReason.SEEN)
 
@@ -107,7 +107,7 @@ def test_a_reply_to_another_passes_once(relay: Relay, operation: Operation):  # 
 
 
 def test_own_reply_that_returns_is_dropped(relay: Relay):  # ring.md 5.5
-    """The node that asked is gone."""
+    """Check that an own reply that returns is dropped: the requesting node is dead."""
     relay.put_on(encode_frame(frame(Operation.OK)))
     assert relay.route(encode_frame(frame(Operation.OK))) == Drop(DropReason.SEEN)
 
@@ -145,7 +145,7 @@ def test_forgotten_frame_passes_again():  # ring.md 5.5
     assert relay.route(encode_frame(frames[1])) == Drop(DropReason.SEEN)
 
 
-# What has no request id, and what is no queue operation (5.5); its laps are in test_ring_laps
+# Frames without a request id, and payloads that are no frames (5.5); laps are tested in test_ring_laps
 
 
 def test_request_without_id_is_served_each_time(relay: Relay):  # ring.md 5.3
@@ -168,12 +168,12 @@ def test_sender_takes_each_copy_off_once(relay: Relay):  # ring.md 5.5
     relay.put_on(b"other news")
     assert relay.route(b"news") == TakenOff()
     assert relay.route(b"news") == TakenOff()
-    assert relay.route(b"news") == Deliver(b"news")  # another node's
+    assert relay.route(b"news") == Deliver(b"news")  # of another node
     assert relay.route(b"other news") == TakenOff()
 
 
 def test_copies_missing_before_a_mark_were_kept(relay: Relay):  # ring.md 5.5
-    """Equal payloads of others are theirs."""
+    """Check that copies missing before a mark were kept: equal payloads of others are not the node's own."""
     assert not relay.wants_mark
     relay.put_on(b"news")
     assert relay.wants_mark
@@ -211,7 +211,7 @@ def test_a_mark_that_is_lost_is_followed_by_another(relay: Relay):  # ring.md 5.
 
 
 def test_oldest_equal_copy_is_taken_off_first(relay: Relay):  # ring.md 5.5
-    """So the one behind the mark is still due when the mark has come back."""
+    """Check that the oldest equal copy is taken off first, so the one behind the mark is due after its return."""
     relay.put_on(b"news")
     mark = relay.mark()
     relay.put_on(b"news")
