@@ -40,7 +40,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 
 async def follows(edge: TextEdge) -> None:
-    """Return whether the edge follows."""
+    """Wait until the edge follows."""
 
     async def one() -> bool:
         return await asyncio.to_thread(edge.sample, FOLLOWING) == 1.0

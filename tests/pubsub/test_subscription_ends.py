@@ -20,7 +20,7 @@ every_end = pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 
 
 async def leaves(client: Client, end: bytes, before: bytes = b"") -> list[bytes]:
-    """Return all output until the connection closes."""
+    """Send `before` and `end`, or a FIN; return all output until the connection closes."""
     await client.send(before + end)
     if not end:
         client.half_close()

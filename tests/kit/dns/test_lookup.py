@@ -28,7 +28,7 @@ def threads() -> int:
 
 
 def alone(scenario: Callable[[NameServer], Coroutine[Any, Any, None]], folder: Path) -> None:
-    """Set up a silent name server, once the look-ups of other tests have ended."""
+    """Run the scenario with a silent name server, once the look-ups of other tests have ended."""
     eventually(lambda: not threads())
     on_silent_machine(scenario, folder)
 

@@ -24,7 +24,7 @@ def clock() -> Clock:
 
 @contextlib.contextmanager
 def no_descriptor() -> Iterator[None]:
-    """Use up all descriptors, as with too many clients: no file can be opened."""
+    """Allow no further descriptors, as with too many clients: no file can be opened."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = os.open(os.devnull, os.O_RDONLY)
     resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))

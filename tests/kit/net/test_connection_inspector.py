@@ -176,7 +176,7 @@ async def test_tls_and_dialled_connections_can_be_closed(authority: Authority) -
 
 
 async def test_connection_without_transport_can_be_closed() -> None:
-    """Check that a connection without transport can be closed: its session is notified and never connected."""
+    """Check that a connection can be listed and closed before its transport exists."""
     async with Server() as server:
         found: list[Any] = []
         with socket.create_connection((server.host, server.port)):

@@ -164,7 +164,7 @@ async def test_output_is_watched_until_it_has_arrived() -> None:
 
 
 async def taken(client: Client, at_least: int) -> int:
-    """Return so many bytes, and read no more."""
+    """Read at least so many bytes, then stop reading; return their number."""
     client.read_on()
     size = 0
     while size < at_least and (data := await client.reader.read(at_least)):

@@ -165,7 +165,7 @@ class Busy:
 
 
 async def test_edge_work_is_cancelled_after_the_timeout(caplog: pytest.LogCaptureFixture) -> None:
-    """Check that edge work is cancelled after the timeout, which is counted neither as an error nor as a fault."""
+    """Check that edge work is cancelled after the timeout, with a warning and without an error."""
     edge = Busy()
     assert await drain([], edge, DrainSettings(spread_s=0.0, timeout_s=0.1), asyncio.Event())
     assert edge.ended == ["stop_taking", "close"]

@@ -116,7 +116,7 @@ class Conversations:
             assert await self.client.drain(self.prefix + name) == self.model.queues[name]
 
     async def talk(self, requests: list[Request], chance: Random) -> None:
-        """Send the requests ahead, cut at random places."""
+        """Send the requests ahead, cut at random places, and compare the replies."""
         wire = b"".join(
             ENCODE[operation](self.prefix + name, sender, body) for operation, name, sender, body in requests
         )
@@ -174,7 +174,7 @@ class Conversations:
 
 @pytest.fixture
 def fresh(running: Server) -> Server:
-    """Return a fresh store that contains only what `penstock up` creates, shared by all examples."""
+    """Return the store with only what `penstock up` creates, shared by all examples."""
     running.clear()
     asyncio.run(set_up(running))
     return running

@@ -157,7 +157,7 @@ async def test_unusable_loops_are_answered_and_counted(
 
 
 async def answer_all(after: Wire, node: LiveNode) -> None:
-    """Answer each message, and return those that a node sends to a new successor."""
+    """Answer the name that a node sends to a new successor."""
     assert await after.message() == leader(node.name, 0)  # 2.6
     after.say(b"A")
     await until(lambda: node.successor)

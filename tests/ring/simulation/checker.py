@@ -34,7 +34,7 @@ def around(life: Life) -> list[Life]:
 
 
 def wrong_ring(lives: list[Life]) -> str:
-    """Return '' if the successors of each node are all nodes, in one ring; else a description."""
+    """Return '' if all nodes are one ring; else a description."""
     if not lives:
         return "nobody leads any ring"
     first = lives[0]
@@ -85,7 +85,7 @@ def circling(world: World) -> str:
 
 
 def wrong_pushes(world: World) -> Iterator[str]:
-    """Return '' if each acknowledged push was applied, and none twice (5.4)."""
+    """Yield a description of each push that was acknowledged but not applied, or applied twice (5.4)."""
     applied = world.serving.applied
     for request_id, number in world.pushed.items():
         count = applied[request_id]

@@ -143,7 +143,7 @@ class Link:
         clock.at(self._head_at, call, *args)
 
     def _is_held(self, end: bytes, call: Callable[..., None], *args: object) -> bool:
-        """Hold `end` and everything behind it while it is stopped or behind a partition; return whether it is."""
+        """Hold calls to `end`, in order, while it is stopped or behind a partition; return whether this one is held."""
         if self._held or not self.is_reachable or end in self._network.stopped:
             self._held.append((call, args))
             return True

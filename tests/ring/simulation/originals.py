@@ -74,7 +74,7 @@ class Original:
         self._announce(self._opened)
 
     def _alone(self, opened: int) -> None:
-        """Stop leading; log that every 300 s."""
+        """Stop leading, and send LinkBroken every 300 s."""
         if self.is_alive and opened == self._opened and self.inbound is None:
             self._depose()
             self._put(LinkBroken(self.name, ORIGINAL_TTL))

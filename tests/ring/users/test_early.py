@@ -131,7 +131,7 @@ async def test_message_taken_by_another_client_is_not_resent(start: Start, serve
 
 
 class Mover(Hand):
-    """Moves messages out of the outbox, or as another user of the queue, without delays of its own."""
+    """A hand that also moves messages out of the outbox, or acts as another user of the queue, without waiting."""
 
     @property
     def queue(self) -> Queue:

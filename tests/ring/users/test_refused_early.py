@@ -19,7 +19,7 @@ TRIES = 4
 
 
 def refusals(node: Member, monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Return a number of refusals that grows with each."""
+    """Return a list that grows with each refusal."""
     told: list[None] = []
     outgoing = node.users.outgoing
     mistrust = outgoing.mistrust

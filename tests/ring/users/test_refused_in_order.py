@@ -25,7 +25,7 @@ def push(number: int, queue: bytes = b"orders") -> bytes:
 
 
 async def takes(node: Member) -> bool:
-    """Set whether the store takes messages, and wait a few ms until the node detects it."""
+    """Return whether the store takes messages; the node detects it a few ms later."""
     queue = await node.store.catalogue.find("filler")
     refused = await AsyncClient(node.service.pipe(queue)).publish(queue, [records.encode(b"")], "test")
     assert all(isinstance(error, StoreFull) for _, error in refused)

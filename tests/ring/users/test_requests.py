@@ -57,7 +57,7 @@ class Successor:
             await safe.wait()
 
     async def asks(self, operation: Operation, queue: bytes, request: int, body: bytes = b"") -> Frame:
-        """Send a request; return the messages that the node sends on."""
+        """Send a request; return the frame that the node sends on."""
         before = len(self.got)
         await self.sends(Frame(operation, b"client", queue, body, request.to_bytes(16)))
         await until(lambda: len(self.got) > before)

@@ -129,7 +129,7 @@ async def test_killed_receiver_frees_its_queue_at_once(
 
 
 async def answered(hands: HandSender) -> bool:
-    """Ask until there is an answer."""
+    """Ask once; return whether there was an answer."""
     hands.ask()
     try:
         hands.findreceiver.accept()[0].close()

@@ -131,7 +131,7 @@ class Machine:
         return port
 
     def open_all(self, ports: Ports, whom: PeerKey) -> list[Port]:
-        """Return both ports opened, or None."""
+        """Return both ports opened, or an empty list."""
         if not ports.has(1, whom):
             return []
         return [self.open(ports, whom) for _ in range(2)]

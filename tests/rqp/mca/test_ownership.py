@@ -112,7 +112,7 @@ async def test_messages_of_the_previous_owner_are_sent_first(
 
 
 async def leases(edge: LiveEdge, queue: Queue) -> bool:
-    """Return whether more messages are leased than sent."""
+    """Return whether more than the message in flight is leased."""
     return bool((await edge.stats(queue))["in_flight"] > 1)
 
 
@@ -186,5 +186,5 @@ async def test_unsent_output_is_dropped_when_the_ownership_is_lost(
 
 
 def leased_and_blocked(edge: LiveEdge) -> bool:
-    """Wait until messages are leased and output waits in the edge: buffers do not hold it all."""
+    """Return whether output waits in the edge: the kernel's buffers do not hold it all."""
     return edge.output.total > 0
