@@ -1,12 +1,7 @@
 """Run the smallest edge: it answers frames. It shows what the kit requires of an edge, and simulates faults.
 
-A frame is `u32 length
-
-verb, 1 byte
-
-argument`; an answer is `u32 length
-
-body`. Run it as `python -m tests.kit.echo_edge --set health.port=0`.
+A frame is `u32 length | verb, 1 byte | argument`; an answer is `u32 length | body`. Run it as
+`python -m tests.kit.echo_edge --set health.port=0`.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class SendingAgent:
         self.world.soon(connected)
 
     def confirming(self, attempt: int) -> Confirming:
-        """Return its endtransmission_port: open as long as the attempt."""
+        """Return the receiver of confirmations at endtransmission_port, which is open as long as the attempt."""
 
         def confirm(message: EndTransmissionMsg, source: str) -> None:
             if attempt == self.attempt:

@@ -23,7 +23,7 @@ DOWN_S = [0.0, 1.0, 40.0, 3 * 3600.0, 22 * 3600.0]
 
 
 def misbehave(network: Network, steps: int) -> None:
-    """Make all kinds of faults possible."""
+    """Run so many steps, in which agents crash now and then."""
     random = network.world.random
     for _ in range(steps):
         if not network.step():
@@ -36,7 +36,7 @@ def misbehave(network: Network, steps: int) -> None:
 
 
 def settle(network: Network) -> None:
-    """End all faults."""
+    """End all faults, and run until the queue is empty."""
     network.world.trouble = 0.0
     for _ in range(STEPS):
         if not network.step():

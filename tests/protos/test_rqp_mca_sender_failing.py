@@ -143,7 +143,7 @@ def test_good_receiver_is_reached_among_failing_ones(bad: list[str], data: st.Da
 
 
 def take_turn(sender: Sender, peer: str, how: str) -> list[Action]:
-    """Let the peer be asked to reserve the queue."""
+    """Let the requested peer use its turn in the given way."""
     if how == "refuses":
         return sender.lost(peer, 0.0)
     actions = sender.received(peer, YOURS, 0.0)

@@ -192,7 +192,7 @@ class World(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def disturb(self, data: st.DataObject) -> None:
-        """Disturb, as one rule among many: most conversations should come to their end."""
+        """Cause one of the disturbances: they share a rule, so that most conversations come to their end."""
         peer = data.draw(peers)
         match data.draw(st.sampled_from(DISTURBANCES)):
             case "peers":

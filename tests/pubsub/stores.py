@@ -37,7 +37,7 @@ async def linked(edge: LiveEdge, number: int = 1) -> None:
 
 
 async def unlinked(edge: LiveEdge) -> None:
-    """Return whether it follows no neighbour and no neighbour follows it."""
+    """Wait until it follows no neighbour and no neighbour follows it."""
     await until(
         lambda: not edge.value("penstock_links_following") and not edge.value("penstock_links_serving")
     )

@@ -69,7 +69,7 @@ class TestWithinALine:
     """A line of 300,000 octets, of which one turn sends a part."""
 
     def test_line_is_aborted_when_data_goes_back_in_time(self) -> None:
-        """Later entries have places of a new era and must not complete the line."""
+        """Check that a line is aborted when data goes back in time: entries of a new era must not complete it."""
         laggard = Laggard(0)
         laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
         assert laggard.catch_up.is_within_a_line
@@ -96,7 +96,10 @@ def long_entry(era: int, serial: int) -> Entry:
 
 class TestRecent:
     def test_finds_entries_across_eras(self) -> None:
-        """An era ends after 1 MiB: the first entry of the next one follows the last place of the one before."""
+        """Check that entries are found across eras.
+
+        An era ends after 1 MiB: the first entry of the next one follows the last place of the one before.
+        """
         recent = RecentEntries()
         recent.add([entry(2, 6)], Place(1, 5))
         assert recent.after(Place(1, 5)) == [entry(2, 6)]

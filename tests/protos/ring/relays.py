@@ -66,9 +66,9 @@ class Ours(Member):
         super().put_on(payload)
 
     def take(self, payload: bytes, store_refuses: bool = False) -> bool:
-        """Take a message.
+        """Take a message; return whether it is answered by `A`.
 
-        Return whether it is answered by `A`: not if the store was needed and refused (ring.md 4.7).
+        It is not if the store was needed and refused (ring.md 4.7).
         """
         route = self.relay.route(payload)
         if store_refuses and isinstance(route, Request | Settle | PassOn | Deliver):

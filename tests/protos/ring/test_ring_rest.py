@@ -52,7 +52,7 @@ class AnyRing(RuleBasedStateMachine):
 
     @rule(place=places, operation=st.sampled_from(REQUESTS), queue=st.sampled_from(QUEUES))
     def a_request(self, place: int, operation: Operation, queue: bytes) -> None:
-        """Return a request: ours have ids; those of originals have none, and are equal."""
+        """Put a request on the ring: ours have ids; those of originals have none, and are equal."""
         member = self.member(place)
         request_id = (len(self.requests) + 1).to_bytes(16, "big") if isinstance(member, Ours) else NO_ID
         frame = Frame(operation, member.name, queue, b"", request_id)

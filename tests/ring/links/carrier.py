@@ -1,6 +1,6 @@
 """A carrier of USER messages for these tests.
 
-Lists in memory that keep the contract of `passage` (ring.md 2.2, 4.5).
+It has lists in memory and keeps the contract of `passage` (ring.md 2.2, 4.5).
 """
 
 from __future__ import annotations

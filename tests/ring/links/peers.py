@@ -117,7 +117,7 @@ class Wire:
             return head + await self.reader.readexactly(int.from_bytes(head[4:], "big"))
 
     async def is_silent(self) -> bool:
-        """Check that no octets are received for a while."""
+        """Return whether no octets are received for a while."""
         try:
             async with asyncio.timeout(SILENCE_S):
                 await self.reader.readexactly(1)

@@ -22,7 +22,7 @@ async def got(node: Member, bodies: list[bytes]) -> bool:
 
 
 async def has_to_send(node: Member) -> bool:
-    """Return the messages for its successor in its store."""
+    """Return whether its store has messages for its successor."""
     return not await node.has_nothing_to_send()
 
 

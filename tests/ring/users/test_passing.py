@@ -56,9 +56,9 @@ async def test_equal_messages_go_around_once_each(start: Start, server: Server) 
 
 
 async def test_empty_message_goes_around(start: Start, new_server: NewServer) -> None:
-    """Check that an empty message goes around.
+    """Check that an empty message goes around (2.1, 2.4).
 
-    Beside others, alone, and to an inbox behind a node without one (2.1, 2.4).
+    It goes beside others, alone, and to an inbox behind a node without one.
     """
     nodes = [await start(await new_server(), b"node:%d" % n) for n in range(3)]
     await nodes[0].declare("out", bindings=OUTBOX)

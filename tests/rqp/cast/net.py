@@ -53,7 +53,7 @@ class Net:
 
 
 def port_range(count: int = PORTS) -> str:
-    """Return the first of `count` consecutive free ports, passing over those in use."""
+    """Return a range of `count` ports from a free one on; the edge passes over those in use."""
     first = free_port()
     return f"{first}-{first + count - 1}"
 

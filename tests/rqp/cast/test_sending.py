@@ -196,9 +196,9 @@ async def test_unrequested_answers_are_counted(machines: Machines, receiver: Han
 
 
 async def test_only_the_groups_of_a_queue_are_asked(machines: Machines, receiver: HandReceiver) -> None:
-    """Check that only the groups of a queue are asked, and answers of others do not count (1.1, 3.1.
+    """Check that only the groups of a queue are asked, and answers of others do not count (1.1, 3.1).
 
-    `remote.peers`).
+    The groups are in `remote.peers`.
     """
     groups = {
         "near": {"addresses": [machines.net.at(THERE)]},

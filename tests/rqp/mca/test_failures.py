@@ -137,9 +137,9 @@ async def test_reliable_message_refused_by_all_candidates_waits(
 async def test_unreliable_message_refused_by_all_is_dead_lettered(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """Check that an unreliable message refused by all is dead-lettered (3.
+    """Check that an unreliable message refused by all is dead-lettered (3).
 
-    "no candidate left: as for time-out, none").
+    The spec: "no candidate left: as for time-out, none".
     """
     edge = await sending_edge(server, start, peer, request_timeout_s=0.1)
     queue = await edge.remote("away", reliable=False)
