@@ -61,7 +61,7 @@ def test_without_labels_all_queues_are_summed_up() -> None:
 
 
 def test_summed_ratio_is_the_maximum() -> None:
-    """Check that the summed ratio is the maximum, taken from a named queue: others may have no bounds."""
+    """Check that the ratio of unnamed queues is their maximum: the largest, named queue may have no bounds."""
     states = QueueStates(1)
     states.update(Seen({"huge": State(1000), "small": State(9, used=0.9), "empty": State(used=0.1)}))
     assert shown(states, "queue_used_ratio") == {"huge": 0, OTHER: 0.9}
