@@ -14,16 +14,16 @@ import trustme
 
 @dataclass(frozen=True)
 class Authority:
-    """An authority of its own, and files in `folder` for whoever it certifies."""
+    """A separate certificate authority; `folder` has the files of the parties that it certifies."""
 
     folder: Path
     ca: trustme.CA
 
     @classmethod
     def create(cls, folder: Path, *names: str, is_intermediate: bool = False) -> Authority:
-        """names: of the server, beside this machine's.
+        """Create an authority. names: of the server, besides this machine's.
 
-        is_intermediate: certified by a root of which no file tells: `ca.pem` holds the intermediate alone.
+        is_intermediate: certified by a root that is in no file: `ca.pem` holds the intermediate alone.
         """
         authority = cls(folder, trustme.CA().create_child_ca() if is_intermediate else trustme.CA())
         authority.ca.cert_pem.write_to_path(str(folder / "ca.pem"))
@@ -31,20 +31,20 @@ class Authority:
         return authority
 
     def certify_server(self, *names: str, not_after: datetime | None = None) -> None:
-        """A new certificate, in the same files."""
+        """Write a new certificate to the same files."""
         issued = self.ca.issue_cert("localhost", "127.0.0.1", *names, not_after=not_after)
         (self.folder / "chain.pem").write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
         issued.private_key_pem.write_to_path(str(self.folder / "key.pem"))
 
     def listener(self, **more: Any) -> dict[str, Any]:
-        """The `tls` part of a listener's settings."""
+        """Return the `tls` part of a listener's settings."""
         return {"certificate": self.folder / "chain.pem", "key": self.folder / "key.pem", **more}
 
     def mutual(self) -> dict[str, Any]:
         return self.listener(client_ca=self.folder / "ca.pem")
 
     def dialler(self, name: str | None = None, common_name: str | None = None, **more: Any) -> dict[str, Any]:
-        """The `tls` part of a dialler's settings, with a certificate of this authority if `name` is given."""
+        """Return the `tls` part of a dialler's settings, with a certificate of this authority if `name` is given."""
         files = {"ca": self.folder / "ca.pem"}
         if name is not None:
             issued = self.ca.issue_cert(name, common_name=common_name)
@@ -54,7 +54,7 @@ class Authority:
         return {**files, **more}
 
     def client(self, name: str | None = None, common_name: str | None = None) -> ssl.SSLContext:
-        """A client that trusts this authority, with a certificate of it if `name` is given."""
+        """Return a client that trusts this authority, with a certificate of it if `name` is given."""
         context = ssl.create_default_context(cafile=str(self.folder / "ca.pem"))
         if name is not None:
             self.ca.issue_cert(name, common_name=common_name).configure_cert(context)
@@ -63,11 +63,11 @@ class Authority:
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Return the authority whose certificates the servers and clients of a test have."""
+    """Return the authority that certifies the servers and clients of a test."""
     return Authority.create(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="session")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Return an authority that no server was told about."""
+    """Return an authority that no server trusts."""
     return Authority.create(tmp_path_factory.mktemp("stranger"))

@@ -10,7 +10,7 @@ from tests.kit.harness import PATIENCE_S
 
 
 class BareClient:
-    """TLS by hand on a blocking socket, so that anything can be sent beside it."""
+    """A TLS client on a blocking socket, so that a test can send arbitrary octets beside TLS."""
 
     def __init__(self, authority: Authority, host: str, port: int) -> None:
         self.socket = socket.create_connection((host, port), PATIENCE_S)
@@ -18,7 +18,7 @@ class BareClient:
         self._tls = authority.client().wrap_bio(self._incoming, self._outgoing, server_hostname="localhost")
 
     def shake_hands(self) -> None:
-        """All but the last flight, which `seal` gives."""
+        """Shake hands up to the last flight, which `seal` returns."""
         while True:
             try:
                 self._tls.do_handshake()

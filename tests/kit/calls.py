@@ -18,7 +18,7 @@ from tests.kit.harness import PATIENCE_S, until
 
 
 class CallingSession(EchoSession):
-    """Asks an echo session; `heard` is all that came."""
+    """A session that sends requests to an echo session; `heard` is all that it received."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
@@ -29,7 +29,7 @@ class CallingSession(EchoSession):
         self.heard += data
 
     async def ask(self, request: bytes) -> bytes:
-        """The answer to a frame."""
+        """Return the answer to a frame."""
         begin = len(self.heard) + LENGTH.size
         self.wire.write(request)
         await until(lambda: len(self.heard) >= begin)
@@ -67,7 +67,7 @@ class Calls:
             return await self.dialler.connect(host, port, self._session)
 
     async def call(self, port: int, host: str = "127.0.0.1") -> CallingSession:
-        """A connection's session, once it is open."""
+        """Return a connection's session, once it is open."""
         connection = await self.connect(port, host)
         session = self.sessions[-1]
         assert isinstance(session, CallingSession)
@@ -75,7 +75,7 @@ class Calls:
         return session
 
     async def fails(self, port: int, host: str = "127.0.0.1") -> OSError:
-        """Why there is no connection."""
+        """Return the reason why the connection failed."""
         try:
             await self.connect(port, host)
         except OSError as error:
@@ -88,14 +88,14 @@ class Calls:
 
 @contextlib.contextmanager
 def mute() -> Iterator[int]:
-    """A port: the kernel takes connections, and nobody ever says a word."""
+    """Return a port whose connections the kernel accepts, and no program answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
 
 @contextlib.contextmanager
 def deaf() -> Iterator[int]:
-    """A port where nothing answers, not even the kernel: more wait there already than may."""
+    """Return a port where not even the kernel answers: its backlog is full."""
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(4):

@@ -12,5 +12,5 @@ __all__ = ["pytest_asyncio_loop_factories"]
 
 @pytest.fixture
 def pair() -> Program:
-    """An edge with two workers, to be entered."""
+    """Return an edge with two workers, not yet entered."""
     return Program(workers=2)

@@ -1,4 +1,4 @@
-"""The smallest edge: it answers frames. It shows what the kit asks of an edge, and lets the tests ask for trouble.
+"""Run the smallest edge: it answers frames. It shows what the kit requires of an edge, and simulates faults.
 
 A frame is `u32 length | verb, 1 byte | argument`; an answer is `u32 length | body`. Run it as
 `python -m tests.kit.echo_edge --set health.port=0`.
@@ -39,7 +39,7 @@ class EchoSettings(EdgeSettings):
 
 
 class EchoSession:
-    """Echoes; `calls` lists what the kit called, for tests to look at."""
+    """An echo session; `calls` lists the kit's calls for tests."""
 
     def __init__(self, wire: Wire, frame_timeout_s: float = 30.0, note: Callable[[str], None] | None = None):
         self.wire = wire
@@ -86,7 +86,7 @@ class EchoSession:
                 self.wire.refuse("not_today", "asked for it")
             case b"A":  # abort
                 self.wire.abort()
-            case b"X":  # a bug of ours
+            case b"X":  # an internal error
                 raise RuntimeError("asked for it")
             case _:
                 raise PeerError("bad_verb", f"verb {verb!r}")
@@ -141,7 +141,7 @@ class RunningEcho:
         os.write(1, b"stop_taking\n")
 
     async def close(self) -> None:
-        os.write(1, b"close\n")  # whole lines, whoever else writes
+        os.write(1, b"close\n")  # whole lines, even if other processes write too
 
 
 async def start(context: EdgeContext[EchoSettings]) -> RunningEcho:

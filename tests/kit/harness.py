@@ -26,21 +26,21 @@ from services.kit.session.session import Wire
 from tests.kit.echo_edge import LENGTH, EchoSession
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 40.0  # the longest wait for something that must happen; machines are shared
+PATIENCE_S = 40.0  # the longest wait for an event that must happen; machines are shared
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until it is true."""
+    """Wait until the condition is true."""
     async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
 def eventually(condition: Callable[[], Any]) -> Any:
-    """The same without a loop; returns what was true."""
+    """Wait without a loop until the condition is true; return its value."""
     end = time.monotonic() + PATIENCE_S
     while not (value := condition()):
-        assert time.monotonic() < end, "it never came true"
+        assert time.monotonic() < end, "the condition never became true"
         time.sleep(0.02)
     return value
 
@@ -78,7 +78,7 @@ class Server:
         assert self.budget.total == 0, "input is still counted as held"
 
     async def session(self, number: int = 0) -> EchoSession:
-        """The session of that number, once it is there."""
+        """Return the session of that number, once it exists."""
         await until(lambda: len(self.sessions) > number)
         return self.sessions[number]
 
@@ -106,7 +106,7 @@ class Client:
         self.writer.write(data)
 
     def stop_reading(self) -> None:
-        """Let the server's output pile up: at us, in both kernels, then at the server."""
+        """Stop reading, so that the server's output fills our buffer, both kernels' and then the server's."""
         cast(asyncio.Transport, self.writer.transport).pause_reading()
 
     def read_on(self) -> None:
@@ -118,12 +118,12 @@ class Client:
             return await self.reader.readexactly(size)
 
     async def rest(self) -> bytes:
-        """Everything until the server's FIN. Raises ConnectionResetError on a reset."""
+        """Return everything up to the server's FIN; raise ConnectionResetError on a reset."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.reader.read()
 
     async def ended(self) -> str:
-        """How the server ended it: "fin" or "reset"."""
+        """Return how the server ended the connection: "fin" or "reset"."""
         try:
             await self.rest()
         except ConnectionResetError:
@@ -145,15 +145,17 @@ def reset_on_close(sock: Any) -> None:
 
 
 class Program:
-    """An echo edge in a process of its own, with its log and its output."""
+    """An echo edge in a separate process, with its log and its output."""
 
     def __init__(
         self, *settings: str, workers: int = 1, group: bool = False, flags: Sequence[str] = ()
     ) -> None:
-        """`group`: as at a terminal, where it leads a process group of its own. `flags`: beside those of settings."""
+        """Start it. `group`: lead its own process group, as at a terminal. `flags`: besides those of settings."""
         flags = [*flags, *(part for setting in ("health.port=0", *settings) for part in ("--set", setting))]
         command = [sys.executable, "-m", "tests.kit.echo_edge", "--workers", str(workers), *flags]
-        hangup = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
+        hangup = partial(
+            signal.signal, signal.SIGHUP, signal.SIG_DFL
+        )  # the parent process of the tests may ignore it
         self.process = Popen(
             command,
             cwd=ROOT,
@@ -191,7 +193,7 @@ class Program:
         return [event for event in list(self.log) if event.get("action") == action]
 
     def event(self, action: str, number: int = 1) -> dict[str, Any]:
-        """The event of that number, once it is there."""
+        """Return the event of that number, once it is logged."""
         found: list[dict[str, Any]] = eventually(lambda: self.events(action)[number - 1 :])
         return found[0]
 
@@ -204,7 +206,7 @@ class Program:
         return self._sockets[-1]
 
     def page(self, path: str) -> tuple[int, str]:
-        """Status and text of a health page."""
+        """Return status and text of a health page."""
         port = self.event("health_listening")["port"]
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE_S) as response:
@@ -214,7 +216,7 @@ class Program:
                 return error.code, error.read().decode()
 
     def samples(self) -> dict[str, float]:
-        """/metrics: name and labels, as written there, and value."""
+        """Return the samples of /metrics: name and labels as written there, and value."""
         lines = [line for line in self.page("/metrics")[1].splitlines() if not line.startswith("#")]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
@@ -222,7 +224,7 @@ class Program:
         self.process.send_signal(signum)
 
     def wait(self) -> int:
-        """Its exit status; afterwards the log is complete."""
+        """Wait for its exit status; afterwards the log is complete."""
         status = self.process.wait(PATIENCE_S)
         for reader in self._readers:
             reader.join(PATIENCE_S)
@@ -233,7 +235,7 @@ class Program:
 
 
 def exchange(sock: socket.socket, request: bytes) -> bytes:
-    """One frame's answer on a blocking socket."""
+    """Exchange one frame on a blocking socket; return the answer."""
     sock.sendall(request)
     return receive(sock)
 

@@ -58,7 +58,7 @@ def test_json_logs_have_one_event_per_line() -> None:
     "mark", ["\n", "\r", "\x1b[2K", "\x85", "\u2028", "\x0b", "\0", "\u202e", "\udcff", "\x7f"]
 )
 def test_input_cannot_forge_log_lines(mark: str) -> None:
-    """As text: what moves a terminal's cursor, turns its letters, or is none, stands there as an escape."""
+    """Check that input cannot forge log lines: text logs escape control, bidirectional and invalid characters."""
     stream = configured(format="text")
     try:
         raise ValueError(f"a{mark}b")

@@ -1,4 +1,4 @@
-"""What the tests of all protocols share: bytes cut as TCP may cut them, what comes of them, and that an end is one."""
+"""Helpers of the tests of all protocols: octets cut as TCP may cut them, their events, and checks of the end."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -12,7 +12,7 @@ EventT = TypeVar("EventT", covariant=True)
 
 
 class Source(Protocol[EventT]):
-    """What the connections of all protocols have in common."""
+    """The common interface of the connections of all protocols."""
 
     @property
     def buffered(self) -> int: ...
@@ -40,13 +40,13 @@ def one_by_one(data: bytes) -> list[bytes]:
 
 
 def cuts(data: bytes) -> st.SearchStrategy[list[bytes]]:
-    """Return a strategy that cuts `data` into bytes, or at up to 12 places, of which some may be the same."""
+    """Return a strategy that cuts `data` into bytes, or at up to 12 places, some of which may be equal."""
     places = st.lists(st.integers(0, len(data)), max_size=12)
     return st.just(one_by_one(data)) | places.map(lambda chosen: cut(data, chosen))
 
 
 def feed(source: Source[EventT], chunks: Iterable[bytes]) -> tuple[list[EventT], str | None]:
-    """All events up to and with the peer's FIN; the reason of the PeerError at their end."""
+    """Feed chunks and the peer's FIN; return all events, and the reason of the PeerError at their end."""
     events: list[EventT] = []
     reason = None
     try:
@@ -61,7 +61,7 @@ def feed(source: Source[EventT], chunks: Iterable[bytes]) -> tuple[list[EventT],
 
 
 def assert_over(source: Source[object], late: Iterable[bytes]) -> None:
-    """Whatever still comes is ignored: `late`, time and FIN."""
+    """Check that further input is ignored: `late`, time and FIN."""
     for wire in late:
         assert list(source.receive(wire, 1.0)) == []
         assert (source.buffered, source.deadline()) == (0, None)

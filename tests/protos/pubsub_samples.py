@@ -1,4 +1,4 @@
-"""What the tests of text pub/sub share: ways to feed a connection or a link and compare what comes out."""
+"""Helpers of the text pub/sub tests: ways to feed a connection or a link and compare its events."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -32,14 +32,14 @@ def event_of(data: bytes, limits: Limits | None = None) -> Event:
 
 
 def reason_of(data: bytes, limits: Limits | None = None) -> Reason:
-    """Why the one line is refused."""
+    """Return the reason why the one line is refused."""
     event = event_of(data, limits)
     assert isinstance(event, Refused)
     return event.reason
 
 
 def outcome(limits: Limits, chunks: Iterable[bytes]) -> list[Event]:
-    """All events of a fresh connection up to and with the peer's FIN, runs merged."""
+    """Return all events of a fresh connection up to and with the peer's FIN, runs merged."""
     connection = Connection(limits)
     events: list[Event] = []
     for chunk in chunks:
@@ -51,7 +51,7 @@ def outcome(limits: Limits, chunks: Iterable[bytes]) -> list[Event]:
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
-    """Merge runs, as where they are cut is the one thing that may depend on the chunks."""
+    """Merge runs: only their boundaries may depend on the chunks."""
     result: list[Event] = []
     for event in events:
         last = result[-1] if result else None
@@ -70,7 +70,7 @@ def link_events_of(data: bytes, limits: LinkLimits | None = None) -> list[LinkEv
 
 
 def link_outcome(limits: LinkLimits, chunks: Iterable[bytes]) -> tuple[list[LinkEvent], str | None]:
-    """As `feed` with a fresh link, runs merged."""
+    """Return the outcome of `feed` with a fresh link, runs merged."""
     events, reason = feed(LinkConnection(limits, 0.0), chunks)
     return link_merged(events), reason
 
@@ -83,7 +83,7 @@ def link_error_of(data: bytes, limits: LinkLimits | None = None) -> str | None:
 
 
 def link_merged(events: Iterable[LinkEvent]) -> list[LinkEvent]:
-    """As `merged`, for entries of one origin with consecutive numbers."""
+    """Merge runs as `merged` does, for entries of one origin with consecutive numbers."""
     result: list[LinkEvent] = []
     for event in events:
         last = result[-1] if result else None

@@ -1,7 +1,7 @@
-"""A sender and two receivers joined by a network that loses, delays and cuts; all of them may crash at any time.
+"""A sender and two receivers on a network that loses, delays and cuts; any of them may crash at any time.
 
-What outlives a crash of the sender is its queue, with what it was told to keep; of a receiver its queue, its dead
-letters, and the ids it remembers. Time is simulated: a day takes no time.
+The sender's queue and notes outlive its crash; a receiver keeps its queue, its dead letters, and the ids it remembers.
+Time is simulated: a day takes no time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tests.protos.rqp_cast_world import Confirming, ReceivingAgent, World
 
 @dataclass
 class Entry:
-    """A message in the transmission queue, and what is kept with it."""
+    """A message in the transmission queue, with its note."""
 
     message: Outgoing
     body: bytes
@@ -60,7 +60,7 @@ class SendingAgent:
         self.buried: list[Entry] = []
         self.held: list[Entry] = []
         self.alive_at = 0.0
-        self.attempt = 0  # what is reported of another one is not heard, its sockets being closed
+        self.attempt = 0  # events of another attempt are dropped, as its sockets are closed
         self.entry: Entry | None = None
         self.machine = Sender(KEY, settings)
 
@@ -79,7 +79,7 @@ class SendingAgent:
                 return
             self.entry = ready[0]
             if not self.entry.message.is_certain:
-                self.queue.remove(self.entry)  # taken out (4.1)
+                self.queue.remove(self.entry)  # removed (4.1)
             self.do(self.machine.send(self.entry.message, self.world.now))
 
     def next_at(self) -> float | None:
@@ -181,7 +181,7 @@ class SendingAgent:
             self.world.soon(lambda: receiver.data(port, arriving, is_cut, confirm))
             if self.world.random.random() < 0.5:
                 self.do(self.machine.sent(self.world.now))
-            else:  # told only after the receiver may have answered; a crash may come between
+            else:  # reported only after the receiver may have answered; a crash may come between
                 self.world.soon(told)
 
         def told() -> None:
@@ -191,7 +191,7 @@ class SendingAgent:
         self.world.soon(connected)
 
     def confirming(self, attempt: int) -> Confirming:
-        """Its endtransmission_port: open as long as the attempt."""
+        """Return the receiver of confirmations at endtransmission_port, which is open as long as the attempt."""
 
         def confirm(message: EndTransmissionMsg, source: str) -> None:
             if attempt == self.attempt:
@@ -201,7 +201,7 @@ class SendingAgent:
 
 
 class Network:
-    """All of it."""
+    """The network with its agents."""
 
     def __init__(self, random: Random, trouble: float, duplicate_result: Result) -> None:
         self.world = World(random, trouble)
@@ -221,7 +221,7 @@ class Network:
             self.sender.queue.append(Entry(Outgoing(Quality.LOW_QUALITY, 0), b"uncertain %d" % number))
 
     def step(self) -> bool:
-        """To whatever comes next; False once nothing does."""
+        """Run the next event; return False once there is none."""
         times = [self.world.next_at(), self.sender.next_at()]
         for receiver in self.receivers.values():
             times += [session.deadline() for session in receiver.sessions.values()]

@@ -1,4 +1,4 @@
-"""What the RQP/cast tests share: messages, ways to feed a reader, machines in a given state."""
+"""Helpers of the RQP/cast tests: messages, ways to feed a reader, machines in a given state."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def reader_for(message: Travelling, limit: int = 1 << 20) -> MessageReader[Any] 
 
 
 def read(reader: MessageReader[Any] | DataReader, chunks: Iterable[bytes]) -> list[Any]:
-    """All that comes out."""
+    """Return all events of the reader."""
     return [found for chunk in chunks if (found := reader.receive(chunk)) is not None]
 
 
-# Machines in a state, from 0.0 on, without a moment in between -------------------------------------------------------
+# Machines in a state, all at time 0.0 ---------------------------------------------------------------------------------
 
 
 def asking(message: Outgoing = CERTAIN, settings: SenderSettings | None = None) -> Sender:

@@ -1,4 +1,4 @@
-"""Time and chance in the simulated network, and a receiving agent with a store of its own."""
+"""Time and chance in the simulated network, and a receiving agent with its own store."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tests.protos.rqp_cast_samples import KEY, SENDER
 
 
 class World:
-    """Time, chance, and everything that is under way."""
+    """Time, chance, and all pending events."""
 
     def __init__(self, random: Random, trouble: float) -> None:
         self.random = random
-        self.trouble = trouble  # how likely each step goes wrong
+        self.trouble = trouble  # the probability of a fault at each step
         self.now = 0.0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
@@ -45,7 +45,7 @@ class World:
         heapq.heappush(self._agenda, (self.now + seconds, self._count, what))
 
     def soon(self, what: Callable[[], None]) -> None:
-        """Over the network, which is sometimes slow."""
+        """Schedule a delivery over the network, which is sometimes slow."""
         slow = self.trouble and self.random.random() < 0.1
         self.after(self.random.uniform(0.5, 20.0) if slow else self.random.uniform(0.001, 0.1), what)
 
@@ -59,7 +59,7 @@ class World:
 
 @dataclass
 class ReceivingAgent:
-    """A receiving agent with a store of its own, which has one queue."""
+    """A receiving agent with its own store, which has one queue."""
 
     world: World
     name: str
@@ -69,7 +69,7 @@ class ReceivingAgent:
     dead: list[BuryReceived] = field(default_factory=list)
     ids: dict[bytes, tuple[bytes, float]] = field(default_factory=dict)
     sessions: dict[int, ReceiverSession] = field(default_factory=dict)
-    reserved: tuple[int, float] = (0, 0.0)  # by which session, until when
+    reserved: tuple[int, float] = (0, 0.0)  # the session that has it, and until when
     ports: int = 0
 
     def question(self, answer: Callable[[Offer], None]) -> None:

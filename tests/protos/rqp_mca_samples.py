@@ -1,4 +1,4 @@
-"""What the RQP/MCA tests share: the vectors, and ways to feed a connection and compare what comes out."""
+"""Helpers of the RQP/MCA tests: the vectors, and ways to feed a connection and compare its events."""
 
 import json
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ GOOD = [vector for vector in VECTORS if "error" not in vector["fields"]]
 BAD = [vector for vector in VECTORS if "error" in vector["fields"]]
 TIGHT = Limits(max_message_bytes=40)
 PATIENT = Limits(request_timeout_s=32.0)  # exact in binary: sums can be compared
-LATE = (b"\x20", b"\x02", b"\xff", b"\x30\0\0\0\0", b"\0")  # good and bad: nothing of it may count
+LATE = (b"\x20", b"\x02", b"\xff", b"\x30\0\0\0\0", b"\0")  # valid and invalid: none of it may count
 HEAD_BYTES = {Profile.PACKED: 9, Profile.OCTET: 10, Profile.WORD: 16}  # of a MSG_DATA (1.2)
 
 _OF_QUEUE = {
@@ -69,13 +69,13 @@ def data_run(queue_id: int, *bodies: bytes, kind: MessageType = MessageType.RELI
 
 
 def outcome(source: Source, chunks: Iterable[bytes]) -> tuple[list[Event], str | None]:
-    """As `feed`, runs merged."""
+    """Return the outcome of `feed`, runs merged."""
     events, reason = feed(source, chunks)
     return merged(events), reason
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
-    """Merge runs, as where they are cut is the one thing that may depend on the chunks."""
+    """Merge runs: only their boundaries may depend on the chunks."""
     result: list[Event] = []
     for event in events:
         match result[-1] if result else None, event:

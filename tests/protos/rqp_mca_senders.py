@@ -1,4 +1,4 @@
-"""What the tests of the sending side share: senders brought to a state, all of it at time 0."""
+"""Helpers of the sending side's tests: senders brought to a state, all of it at time 0."""
 
 from protos.rqp_mca import (
     AvailableConfirm,
@@ -23,7 +23,7 @@ def idle(*peers: str, window: int = 1) -> Sender:
 
 
 def asking(*peers: str, kind: MessageType = RELIABLE, count: int = 1, window: int = 1) -> Sender:
-    """All have been asked for availability; until 2.0."""
+    """Return a sender that has asked all peers for availability; until 2.0."""
     sender = idle(*peers, window=window)
     sender.put(kind, count, 0.0)
     assert (sender.state, sender.deadline()) == (State.AWAITING_QUEUE_REQUEST, 2.0)
@@ -31,7 +31,7 @@ def asking(*peers: str, kind: MessageType = RELIABLE, count: int = 1, window: in
 
 
 def requesting(*peers: str, kind: MessageType = RELIABLE, count: int = 1, window: int = 1) -> Sender:
-    """All have the queue, the first is asked to reserve it; until 2.0."""
+    """Return a sender that has asked the first peer to reserve the queue, which all have; until 2.0."""
     sender = asking(*peers, kind=kind, count=count, window=window)
     for peer in peers:
         sender.received(peer, AVAILABLE, 0.0)
@@ -40,7 +40,7 @@ def requesting(*peers: str, kind: MessageType = RELIABLE, count: int = 1, window
 
 
 def sending(*peers: str, count: int = 1, window: int = 1) -> Sender:
-    """RELIABLE messages are out to the first, as many as the window allows; until 10.0."""
+    """Return a sender with a full window of RELIABLE messages in flight to the first peer; until 10.0."""
     sender = requesting(*peers, count=count, window=window)
     sender.received(peers[0], YOURS, 0.0)
     assert (sender.state, sender.deadline()) == (State.AWAITING_MESSAGE, 10.0)

@@ -1,4 +1,4 @@
-"""Regular expressions that Python 3.11 gets wrong are not used: possessive repeats of groups (CPython, gh-106052)."""
+"""Regular expressions that Python 3.11 matches wrongly are not used: possessive repeats of groups (gh-106052)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POSSESSIVE_GROUP = re.compile(r"(?<!\\)\)(?:[*+?]|\{\d*,?\d*\})\+")
 
 
 def expressions(source: str) -> Iterator[str]:
-    """Yield what may be an expression: every string of a program but its docstrings, parts of f-strings, too."""
+    """Yield possible expressions: every string of a program except its docstrings, and parts of f-strings."""
     tree = ast.parse(source)
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

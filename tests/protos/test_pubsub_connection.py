@@ -1,4 +1,4 @@
-"""Ends of lines, lines too long, runs, time, and the end of a connection (pubsub.md 1, 2.5). The clock is made up."""
+"""Line ends, long lines, runs, time, and the end of a connection (pubsub.md 1, 2.5), with a simulated clock."""
 
 import pytest
 
@@ -23,7 +23,7 @@ TIGHT = Limits(max_line_bytes=20)
 PATIENT = Limits(max_line_bytes=20, request_timeout_s=32.0)  # exact in binary: sums can be compared
 LINE = b"SEND x 4567890123456"  # 20 bytes
 TOO_LONG = Reason.LINE_TOO_LONG
-LATE = (b"PING\n", b"x", b"SEND x y\r\n")  # whole lines and a piece: nothing of it may count
+LATE = (b"PING\n", b"x", b"SEND x y\r\n")  # whole lines and a piece: none of it may count
 
 
 # --- ends of lines (1.1)
@@ -88,12 +88,12 @@ def test_1_2_line_without_end_is_discarded(piece: bytes) -> None:
     for _ in range(300):
         assert list(source.receive(piece, 0.0)) == []
         assert source.buffered <= 21
-    assert source.buffered == 1  # it may be half of an end
+    assert source.buffered == 1  # it may be half of a line end
     assert list(source.receive(b"\nPING\n", 0.0))[1:] == [Ping(LF)]
 
 
 def test_1_2_a_long_line_in_single_bytes_takes_time_in_proportion() -> None:
-    # With a copy of all that is held for each byte this would move 45 GB.
+    # Copying all held bytes for each byte would move 45 GB.
     source = Connection(Limits(max_line_bytes=2 << 20))
     line = b"SEND x " + bytes(300_000).replace(b"\0", b"y")
     for at in range(len(line)):
@@ -149,7 +149,7 @@ def test_1_4_the_timeout_counts_from_the_lines_first_byte(line: bytes) -> None:
     source = Connection(PATIENT)
     for place in range(len(line)):
         list(source.receive(line[place : place + 1], 1.0 + place / 128))
-        assert source.deadline() == 33.0  # a byte now and then does not help
+        assert source.deadline() == 33.0  # a single byte now and then does not help
     assert len(list(source.receive(b"\nPI", 20.0))) == 1
     assert source.deadline() == 52.0
     list(source.receive(b"N", 21.0))

@@ -1,4 +1,4 @@
-"""Corners of the grammar (pubsub.md 2). What must be refused is named by its reason (2.4)."""
+"""Corner cases of the grammar (pubsub.md 2). Refused lines have their reason (2.4)."""
 
 import pytest
 
@@ -212,7 +212,7 @@ def test_2_2_the_additions() -> None:
 
 @pytest.mark.parametrize("line", [b"PING", b"QUIT", b"UNSUBSCRIBE 1", b"UNSUBSCRIBE x"])
 def test_2_2_a_strict_listener_knows_no_additions(line: bytes) -> None:
-    """And does not speak of them either."""
+    """Check that a strict listener knows no additions, and its replies do not mention them."""
     reason = reason_of(line + b"\n", STRICT)
     assert reason is Reason.UNKNOWN_HERE
     assert reason.label == Reason.UNKNOWN_VERB.label

@@ -1,4 +1,4 @@
-"""What a store holds, in lines of HAVE and FOLLOW (pubsub.md 4.5)."""
+"""Numbers that a store holds, in lines of HAVE and FOLLOW (pubsub.md 4.5)."""
 
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ LONG_NAME = (b"s" * 64, b"0" * 64)
 
 
 def held_of(text: bytes) -> Held:
-    """Return what one line says is held."""
+    """Return the numbers held according to one line."""
     (event,) = link_events_of(b"HAVE 1 s 0 " + text + b"\n")
     assert isinstance(event, Have)
     return event.held
@@ -138,7 +138,7 @@ def test_4_5_what_is_held_of_an_unfinished_list_is_counted() -> None:
     piece = b"s/0:" + b"+".join([b"1-2"] * 1_000) + b","
     for lines in range(1, 10):
         assert list(link.receive(b"HAVE 1 s 0 " + piece + b"\n", 0.0)) == []
-        assert link.buffered > lines * 1_000 * 100  # what an interval takes in memory, not on the wire
+        assert link.buffered > lines * 1_000 * 100  # the size of an interval in memory, not on the wire
     assert len(list(link.receive(b"HAVE 1 s 0 s/0:1-2\n", 0.0))) == 1
     assert link.buffered == 0
 
@@ -181,7 +181,7 @@ def test_4_5_the_same_numbers_come_out_sorted_and_merged(said: dict) -> None:
         assert all(low[1] + 1 < high[0] for low, high in pairwise(found))
         for ends in intervals:
             assert any(low <= ends[0] and ends[1] <= high for low, high in found)
-        for low, high in found:  # no number that was not named
+        for low, high in found:  # no number that was not listed
             assert any(low == first for first, _ in intervals)
             assert any(high == last for _, last in intervals)
             small = range(low, min(high, 200) + 1)

@@ -1,4 +1,4 @@
-"""The lines between neighbours (pubsub.md 4.5), and what ends a link (4.7)."""
+"""Lines between neighbours (pubsub.md 4.5), and errors that end a link (4.7)."""
 
 import pytest
 
@@ -30,7 +30,7 @@ ENTRY_LINES = (
     b"ENTRY paris a1 7 a.b hello world\nENTRY paris a1 8 c \nENTRY paris a1 9 c ENTRY paris a1 8 x\n"
 )
 BRIDGED = Entries(b"paris", b"a1", 7, 2, b"SEND a b\nSEND a \n", True)
-# Every kind of line as 4.5 has it, and what it means.
+# Every kind of line as in 4.5, with its meaning.
 LINES = [
     (b"HAVE 1 paris a1 " + HELD_TEXT + b"\n", Have(b"paris", b"a1", HELD)),
     (b"HAVE 1 paris a1 -\n", Have(b"paris", b"a1", {})),
@@ -147,10 +147,10 @@ def test_4_5_numbers_go_up_to_2_53_minus_1() -> None:
     assert link_error_of(b"ENTRY s 0 99999999999999999 a b\n") == "bad_line"
     assert (
         link_error_of(bad, LinkLimits(max_line_bytes=20)) == "line_too_long"
-    )  # as if its end had not come yet
+    )  # as if its end had not arrived yet
 
 
-# --- what breaks the grammar (4.7)
+# --- grammar errors (4.7)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Bounds of a link: long lines, silence, what stays unfinished (pubsub.md 4.5). The clock is made up."""
+"""Bounds of a link: long lines, silence, incomplete input (pubsub.md 4.5), with a simulated clock."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.protos.feeding import assert_over
 from tests.protos.pubsub_samples import link_error_of, link_events_of, link_outcome
 
 TIGHT = LinkLimits(max_line_bytes=80)
-LATE = (b"BEAT\n", b"x")  # a whole line and a piece: nothing of it may count
+LATE = (b"BEAT\n", b"x")  # a whole line and a piece: none of it may count
 
 
 # --- lines too long
@@ -42,7 +42,7 @@ def test_4_5_a_line_without_end_is_held_up_to_its_bound_and_no_further() -> None
 
 
 def test_4_5_a_large_entry_in_small_pieces_takes_time_in_proportion() -> None:
-    # With a copy of all that is held for each piece this would move 1 TB.
+    # Copying all held bytes for each piece would move 1 TB.
     link = LinkConnection(LinkLimits(), 0.0)
     text = b"y" * 1_000
     assert list(link.receive(b"ENTRY s 0 1 a ", 0.0)) == []

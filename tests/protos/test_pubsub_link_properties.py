@@ -1,4 +1,4 @@
-"""Whatever a neighbour sends, however it is cut (pubsub.md 4.5, 4.7). A failure prints how to repeat it."""
+"""Random input of a neighbour, cut at random places (pubsub.md 4.5, 4.7). A failure prints how to repeat it."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ lines = st.builds(lambda tag, text: b"SEND %b %b\n" % (tag, text), tags, texts |
 
 
 def spaced(steps: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Intervals with numbers missing between them."""
+    """Return intervals with gaps between them."""
     result, last = [], -1
     for skip, size in steps:
         result.append((last + 1 + skip, last + skip + size))

@@ -1,4 +1,4 @@
-"""Whatever a client sends, however it is cut (pubsub.md 1, 2). A failure prints how to repeat it."""
+"""Random input of a client, cut at random places (pubsub.md 1, 2). A failure prints how to repeat it."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

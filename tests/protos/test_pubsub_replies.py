@@ -1,4 +1,4 @@
-"""Replies both ways, a client's own lines, and escaping (pubsub.md 2, 5.3)."""
+"""Replies in both directions, a client's lines, and escaping (pubsub.md 2, 5.3)."""
 
 import pytest
 from hypothesis import given
@@ -125,7 +125,7 @@ def test_2_encoding_an_end_of_line_is_a_local_error(text: bytes) -> None:
 
 
 def escaped_byte(code: int) -> bytes:
-    """Return the escape of one byte, as 5.3 says."""
+    """Return the escape of one byte, as in 5.3."""
     if code in (10, 13, 92):
         return {10: rb"\n", 13: rb"\r", 92: rb"\\"}[code]
     return b"\\x%02x" % code if code < 32 or code >= 128 else bytes([code])
@@ -150,11 +150,11 @@ def test_5_3_all_bytes() -> None:
 @pytest.mark.parametrize(
     ("body", "charset", "shown"),
     [
-        (rb"C:\temp", Charset.ASCII, rb"C:\temp"),  # a legal Message is never touched
+        (rb"C:\temp", Charset.ASCII, rb"C:\temp"),  # a legal Message is never changed
         (b"C:\\temp\n", Charset.ASCII, rb"C:\\temp\n"),
         ("я".encode(), Charset.UTF8, "я".encode()),
         ("я".encode(), Charset.ASCII, rb"\xd1\x8f"),
-        ("я\t".encode(), Charset.UTF8, rb"\xd1\x8f\x09"),  # once escaped, all of it is ASCII
+        ("я\t".encode(), Charset.UTF8, rb"\xd1\x8f\x09"),  # an escaped text is ASCII only
         (b"\x7f", Charset.ASCII, b"\x7f"),
         (b"\n\x7f", Charset.ASCII, b"\\n\x7f"),
         (b"\n" + rb"\u0100\u0101\u0102\x09", Charset.ASCII, rb"\n\\u0100\\u0101\\u0102\\x09"),

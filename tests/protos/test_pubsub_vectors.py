@@ -1,4 +1,4 @@
-"""The vectors at codec level, both directions: whole, byte by byte, at every split, with every byte changed."""
+"""Test the vectors at codec level, both directions: whole, byte by byte, split everywhere, each byte changed."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ from tests.protos.feeding import cut, one_by_one
 from tests.protos.pubsub_samples import CRLF, LF, event_of, events_of, merged, outcome
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "pubsub.json").read_text())
-# What each conversation asks for, one line a step, written down by hand; "-" is a step that only waits.
+# The requests of each conversation, one line a step, written by hand; "-" is a step that only waits.
 MEANING = {
     "exact and prefix": "Subscribe Subscribe Send -",
     "crlf is mirrored": "Subscribe Send -",
@@ -34,7 +34,7 @@ MEANING = {
     "identifier in use": "Subscribe Subscribe",
     "a prefix does not match a shorter tag": "Subscribe Send Send Send -",
 }
-# Why the first line of the others is refused (2, 2.1). All of them end in a good SEND.
+# The reason why the first line of the others is refused (2, 2.1). All of them end in a good SEND.
 REFUSALS = {
     "error: 'SEND x\\n'": Reason.NO_MESSAGE,
     "error: 'SEND  x m\\n'": Reason.BAD_TAG,
@@ -119,7 +119,7 @@ def check_survives(limits: Limits, data: bytes) -> None:
     assert all(isinstance(event, Event) for event in events)
     last = events[-1]
     assert isinstance(last, Send)
-    assert last.block.endswith(b"SEND x ok\n")  # whatever was wrong ended with its line (2.4)
+    assert last.block.endswith(b"SEND x ok\n")  # any error ended with its line (2.4)
     assert connection.buffered == 0
 
 
@@ -130,7 +130,7 @@ def test_the_vectors_hold_what_a_client_can_say_to_any_listener() -> None:
         Refused(Reason.UNKNOWN_VERB, event.eol) if event == Refused(Reason.UNKNOWN_HERE, event.eol) else event
         for event in outcome(Limits(strict=True), [data])
     ]
-    assert strict == plain  # 2.2: only what is told of the verbs there are differs
+    assert strict == plain  # 2.2: only the list of supported verbs differs
     assert outcome(Limits(charset=Charset.UTF8), [data]) == plain  # 2.1
     assert {type(event) for event in plain} == {Send, Subscribe, Refused}
     assert events_of(b"PING\n") == [Ping(LF)]

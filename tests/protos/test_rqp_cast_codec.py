@@ -1,4 +1,4 @@
-"""What is no message, what does not fit, and what is made of numbers and addresses (rqp_cast.md 1, 2)."""
+"""Invalid and oversized messages, and the encoding of numbers and addresses (rqp_cast.md 1, 2)."""
 
 import hashlib
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def test_ports_do_not_overlap() -> None:
     assert (ports[2], ports[-1]) == (11320, 11383)
 
 
-# --- what is refused
+# --- refused input
 
 
 @pytest.mark.parametrize("size", [0, 7, 9, 12])
@@ -98,7 +98,7 @@ def test_a_certain_message_needs_a_port_and_an_id() -> None:
         certain = encode(AcceptReceiverMsg(SENDER, port, identifier, Quality.HIGH_QUALITY))
         assert reason_of(parse_accept_receiver, certain) == reason
         uncertain = AcceptReceiverMsg(SENDER, port, identifier, Quality.LOW_QUALITY)
-        assert parse_accept_receiver(encode(uncertain)) == uncertain  # 2.3: not looked at
+        assert parse_accept_receiver(encode(uncertain)) == uncertain  # 2.3: not checked
 
 
 @pytest.mark.parametrize("number", [2, 128, 255])
@@ -160,7 +160,7 @@ def test_agent_is_the_connection_address_unless_the_field_is_trusted() -> None:
     assert agent_of(None, OTHER, trust_address=True) == OTHER
 
 
-# --- what makes two messages the same (2.3)
+# --- equality of messages (2.3)
 
 
 def test_an_id_is_remembered_with_its_agent() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a certain message that was sent, with its times (rqp_cast.md 4.2)."""
+"""Outcomes of a certain message that was sent, with its times (rqp_cast.md 4.2)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_t_wait4_is_counted_from_the_listening() -> None:
     sender.approved(3.0)
     sender.begun(5.0)
     sender.sent(9.0)
-    kept = Kept(receiver=RECEIVER, first_whole_at=3.0)  # when it was kept: no later than its last octet
+    kept = Kept(receiver=RECEIVER, first_whole_at=3.0)  # when it was stored: no later than its last octet
     assert sender.on_time(15.9) == []
     assert sender.on_time(16.0) == [CloseAll(True), MoveToEnd(Why.NOT_CONFIRMED, kept)]
     assert sender.ended(SUCCESS, RECEIVER, 16.0) == [Refuse(Unheard.NOT_AWAITED)]
@@ -113,7 +113,10 @@ def test_failure_before_the_last_octet_counts_and_fixes_no_receiver() -> None:
 
 
 def test_failure_after_a_broken_connection_counts() -> None:
-    """R closed since it refuses the message: FAILURE counts, as before the break, and fixes no receiver."""
+    """Check that FAILURE after a broken connection counts, as before the break, and fixes no receiver.
+
+    R closed the connection since it refuses the message.
+    """
     sender = sending()
     sender.failed(1.0)
     assert sender.ended(replace(FAILURE, id=ID + 1), RECEIVER, 1.5) == [Refuse(Unheard.OTHER_ID)]
@@ -124,7 +127,7 @@ def test_failure_after_a_broken_connection_counts() -> None:
 def test_early_success_counts() -> None:
     sender = sending()
     assert sender.ended(SUCCESS, RECEIVER, 1.0) == [CloseAll(False), Remove(Why.CONFIRMED)]
-    assert sender.sent(1.0) == []  # of an attempt that is over
+    assert sender.sent(1.0) == []  # of an attempt that has ended
 
 
 def test_a_message_too_old_is_held() -> None:

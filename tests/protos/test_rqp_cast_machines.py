@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order (rqp_cast.md 4, 5). A failure prints how to repeat it."""
+"""Random events in any order (rqp_cast.md 4, 5). A failure prints how to repeat it."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ pauses = st.sampled_from([0.0, 0.1, 1.0, 2.0, 14.0, 60.0, 12 * 3600.0])
 
 
 class AnySender(RuleBasedStateMachine):
-    """One key's sender, told anything at any time; what it says is checked against a simple memory of it."""
+    """One key's sender with any event at any time; its actions are compared with a simple model."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sender = Sender(KEY, SenderSettings(max_attempts=3))
         self.now = 0.0
-        self.message: Outgoing | None = None  # under way: no fate yet
+        self.message: Outgoing | None = None  # in flight: without an outcome
         self.taken: Offer | None = None
-        self.kept = Kept()  # what a crash would find with the message
+        self.kept = Kept()  # the note that a crash would leave with the message
         self.has_begun = self.was_whole = False
         self.next_id = 1
         self.waiting: list[Outgoing] = []
 
-    # What happens
+    # Events
 
     @rule(pause=pauses)
     def time_passes(self, pause: float) -> None:
@@ -128,13 +128,13 @@ class AnySender(RuleBasedStateMachine):
 
     @rule()
     def a_crash(self) -> None:
-        """All that is left is what was kept."""
+        """Crash: only stored notes remain."""
         self.sender = Sender(KEY, SenderSettings(max_attempts=3))
         if self.message is not None and self.message.is_certain:
             self.waiting.append(replace(self.message, kept=self.kept))
         self.message = None
 
-    # What must be so
+    # Invariants
 
     def check(self, actions: list[SenderAction]) -> None:
         closed = False
@@ -195,7 +195,7 @@ class AnySender(RuleBasedStateMachine):
 
 
 class AnySession(RuleBasedStateMachine):
-    """One session, told anything at any time."""
+    """One session with any event at any time."""
 
     @initialize(
         approval=st.sampled_from([HIGH, LOW]),

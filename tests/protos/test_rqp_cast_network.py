@@ -1,6 +1,6 @@
-"""Sender and receivers over a network that does its worst: nothing certain is lost, nothing doubled (rqp_cast.md 4, 5).
+"""Sender and receivers on a faulty network: no certain message is lost or duplicated (rqp_cast.md 4, 5).
 
-A failure prints the seed of its chance.
+A failure prints its random seed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tests.protos.rqp_cast_network import Network
 
 seeds = st.integers(0, 1 << 32)
 MESSAGES = 6
-STEPS = 20_000  # more than the longest way to an end takes
+STEPS = 20_000  # more than the longest way to an outcome takes
 CRASHES = 0.02  # of each, at each step
 DOWN_S = [0.0, 1.0, 40.0, 3 * 3600.0, 22 * 3600.0]
 
 
 def misbehave(network: Network, steps: int) -> None:
-    """Everything goes wrong, now and then."""
+    """Run so many steps, in which agents crash now and then."""
     random = network.world.random
     for _ in range(steps):
         if not network.step():
@@ -36,7 +36,7 @@ def misbehave(network: Network, steps: int) -> None:
 
 
 def settle(network: Network) -> None:
-    """From now on all is well."""
+    """End all faults, and run until the queue is empty."""
     network.world.trouble = 0.0
     for _ in range(STEPS):
         if not network.step():
@@ -45,7 +45,7 @@ def settle(network: Network) -> None:
 
 
 def check(network: Network, messages: int) -> Counter[str]:
-    """Each message has one end, and none is there twice. How they ended."""
+    """Check that each message has one outcome and is stored at most once; return the outcomes."""
     sender, inserted = network.sender, network.inserted()
     ends: Counter[str] = Counter()
     for number in range(1, messages + 1):
@@ -79,9 +79,9 @@ def test_on_a_good_network_each_message_arrives_once(duplicate_result: Result) -
 
 
 def test_certain_messages_follow_each_other_without_a_wait() -> None:
-    """The queue is free before its sender asks again (3.5).
+    """Check that certain messages follow each other without a wait: the queue is free in time (3.5).
 
-    An uncertain message has nothing to wait for, and may ask too early.
+    An uncertain message has no answer to wait for, and its question may be too early.
     """
     network = Network(Random(1), 0.0, Result.FAILURE)
     network.put(MESSAGES, uncertain=False)
@@ -103,7 +103,10 @@ def test_on_a_bad_one_nothing_certain_is_lost_or_doubled(
 
 
 def test_all_ends_are_met_and_nothing_is_buried_that_a_receiver_may_confirm_twice() -> None:
-    """The chance above is bad enough to bury and to hold; `duplicate_result: success` needs no burials (5.4)."""
+    """Check that all outcomes occur, and none is buried that a receiver may confirm twice.
+
+    The fault rates are high enough to bury and to hold; `duplicate_result: success` needs no burials (5.4).
+    """
     ends: dict[Result, Counter[str]] = {result: Counter() for result in Result}
     for duplicate_result, counted in ends.items():
         for seed in range(30):

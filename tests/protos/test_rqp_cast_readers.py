@@ -1,4 +1,4 @@
-"""One connection, one message: what comes out does not depend on the cuts (rqp_cast.md 1.2, 5.2)."""
+"""One connection, one message: events do not depend on the cuts (rqp_cast.md 1.2, 5.2)."""
 
 import pytest
 from hypothesis import given
@@ -90,7 +90,7 @@ def test_message_cut_short_is_truncated(message: Travelling) -> None:
         assert read(reader, [wire[:size]]) == []
         with pytest.raises(PeerError, match="truncated"):
             reader.receive_eof()
-        assert reader.receive(wire) is None  # it is over
+        assert reader.receive(wire) is None  # it has ended
     reader = reader_for(message)
     assert read(reader, [wire]) == [message]
     reader.receive_eof()
@@ -144,7 +144,7 @@ def test_one_cut_short_is_partially_received(detail: str) -> None:
         reader = DataReader(KEY, 40)
         reader.receive(wire[:size])
         assert reader.cut(detail) == Damaged(Reason.PARTIALLY_RECEIVED, wire[12:size], detail)
-        assert reader.cut(detail) is None  # told once
+        assert reader.cut(detail) is None  # reported once
         assert reader.receive(wire[size:]) is None
 
 

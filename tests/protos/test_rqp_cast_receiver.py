@@ -43,11 +43,11 @@ FREE, FREE_RESTING = Free(ports_rest=False), Free(ports_rest=True)
 
 
 def no(approval: AcceptReceiverMsg) -> list[Confirm]:
-    """FAILURE, if it is told at all (5.6)."""
+    """Return FAILURE, or nothing if there is no confirmation (5.6)."""
     return [NO] if approval is HIGH else []
 
 
-# --- as it should be (5.1, 5.5, 5.6)
+# --- without faults (5.1, 5.5, 5.6)
 
 
 def test_a_certain_message_is_inserted_and_confirmed() -> None:
@@ -62,7 +62,7 @@ def test_a_certain_message_is_inserted_and_confirmed() -> None:
 
 
 def test_an_uncertain_message_is_inserted_without_an_id_and_never_confirmed() -> None:
-    session = chosen(replace(LOW, id=5, endtransmission_port=6))  # 2.3: not looked at
+    session = chosen(replace(LOW, id=5, endtransmission_port=6))  # 2.3: not checked
     assert session.receive(data_msg(), 1.0) == [Insert(encode_record(b"hello"), 0, SENDER)]
     assert session.inserted(Insertion.STORED) == [FREE]
 
@@ -103,7 +103,7 @@ def test_a_peer_that_leaves_out_addresses_is_understood() -> None:
     assert session.receive(wire, 1.0) == [Insert(encode_record(b"hello"), ID, SENDER)]
 
 
-# --- nothing comes (5.1)
+# --- nothing arrives (5.1)
 
 
 def test_without_an_approval_it_ends_after_t_wait2() -> None:
@@ -177,7 +177,7 @@ def test_too_large_is_injured_before_its_body(approval: AcceptReceiverMsg) -> No
     assert len(fitting.receive(data_msg(), 1.0)) == 1
 
 
-# --- what the store says (5.3 to 5.6)
+# --- answers of the store (5.3 to 5.6)
 
 
 @pytest.mark.parametrize(

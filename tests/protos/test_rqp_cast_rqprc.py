@@ -79,6 +79,6 @@ def test_any_text_gives_hosts_that_parse_to_themselves(text: str) -> None:
 
 
 def test_another_protocol_has_another_port_that_need_not_be_named() -> None:
-    """RQP/MCA has files of the same form, with its own port."""
+    """Check that another protocol has another default port: RQP/MCA has files of the same form."""
     text = f"one.example\ntwo.example:{REQUEST_PORT}\n"
     assert parse_rqprc(text, 11311).hosts == (Host("one.example", 11311), Host("two.example", REQUEST_PORT))

@@ -56,7 +56,7 @@ def back(message: Outgoing, why: Why) -> MoveToEnd | PutBack:
     return MoveToEnd(why, message.kept) if message.is_certain else PutBack(why)
 
 
-# --- the way of a message, as it should be (3, 4.1, 4.2)
+# --- a message without faults (3, 4.1, 4.2)
 
 
 def test_a_certain_message_is_removed_once_it_is_confirmed() -> None:
@@ -67,7 +67,7 @@ def test_a_certain_message_is_removed_once_it_is_confirmed() -> None:
     assert sender.answered(OFFER, 10.5) == [Approve(OFFER, Quality.HIGH_QUALITY, ID)]
     assert (sender.state, sender.deadline()) == (SenderState.APPROVING, 25.5)
     kept = Kept(receiver=RECEIVER, first_whole_at=10.75)
-    assert sender.approved(10.75) == [Keep(kept), SendData(OFFER)]  # kept before an octet leaves (4.2)
+    assert sender.approved(10.75) == [Keep(kept), SendData(OFFER)]  # stored before an octet leaves (4.2)
     assert sender.begun(11.0) == []
     assert sender.sent(11.5) == []
     assert (sender.state, sender.deadline()) == (SenderState.WAIT_FOR_CONFIRMATION, 25.5)
@@ -227,7 +227,7 @@ def test_a_confirmation_is_not_awaited_before_the_first_octet_nor_after_the_end(
         assert sender.state is state
 
 
-# --- what is reported late, twice or out of order
+# --- late, repeated and unordered reports
 
 
 @BOTH

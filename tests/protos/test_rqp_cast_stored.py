@@ -1,4 +1,4 @@
-"""T_MSG as programs write it, GARBAGE_MSGs in files (rqp_cast.md 2, 4.3)."""
+"""T_MSGs as written by programs, GARBAGE_MSGs in files (rqp_cast.md 2, 4.3)."""
 
 import pytest
 from hypothesis import given
@@ -86,7 +86,7 @@ def read_to_the_end(reader: GarbageReader, wire: bytes) -> None:
 
 
 def test_skipped_messages_may_have_any_reason() -> None:
-    """Their ends are known; nothing else of them is looked at."""
+    """Check that skipped messages may have any reason: only their ends are read."""
     odd = b"\0\0\0\1x\0\0\0\3"
     wire = encode_garbage(GOOD) + odd + encode_garbage(GOOD)
     for skip, found in (

@@ -1,4 +1,4 @@
-"""The tables of moves drive the code, and are what the spec shows (rqp_cast.md 4, 5)."""
+"""The tables of moves drive the code, and the spec shows them (rqp_cast.md 4, 5)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def paused() -> Sender:
     return machine
 
 
-# Every row is needed: something that can happen makes each move ------------------------------------------------------
+# Every row is needed: some event makes each move ----------------------------------------------------------------------
 
 
 def sender_moves() -> Iterator[tuple[Sender, Callable[[Sender], Any]]]:
@@ -83,7 +83,7 @@ def rows(table: dict) -> set[tuple[Any, Any]]:
 
 
 class Noting(dict[Any, Any]):
-    """The moves from one state; it notes each that a machine looks up."""
+    """The moves from one state; it records each that a machine looks up."""
 
     def __init__(self, state: enum.Enum, moves: dict[Any, Any], used: set[tuple[Any, Any]]) -> None:
         super().__init__(moves)

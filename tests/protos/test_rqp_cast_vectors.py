@@ -1,4 +1,4 @@
-"""The vectors, both directions: whole, octet by octet, at every split, with every octet changed (rqp_cast.md 2)."""
+"""Test the vectors, both directions: whole, by octets, split everywhere, each octet changed (rqp_cast.md 2)."""
 
 import json
 from pathlib import Path
@@ -76,7 +76,7 @@ def encoded(message: Travelling | TMsg | GarbageMsg) -> bytes:
 
 
 def parsed(wire: bytes, like: Travelling | TMsg | GarbageMsg) -> Any:
-    """`wire` as a message of that kind. PeerError, FileDamaged; None if it is unfinished."""
+    """Return `wire` as a message of that kind, or None if incomplete. Raises PeerError, FileDamaged."""
     omits = getattr(like, "address", "") is None
     match like:
         case QuestionMsg():
@@ -133,5 +133,5 @@ def test_with_any_octet_changed_it_is_refused_or_another_good_one(vector: dict) 
                 assert changed.startswith(encoded(found))  # shorter only where message_size was changed
                 assert len(encoded(found)) == len(changed) or isinstance(found, DataMsg | GarbageMsg)
             else:
-                assert isinstance(found, Damaged | None)  # another key, too large, or unfinished
+                assert isinstance(found, Damaged | None)  # another key, too large, or incomplete
                 assert changed != wire

@@ -1,4 +1,4 @@
-"""Whatever is sent, however it is cut (rqp_mca.md 1). A failure prints how to repeat it."""
+"""Random input, cut at random places (rqp_mca.md 1). A failure prints how to repeat it."""
 
 from hypothesis import given
 from hypothesis import strategies as st

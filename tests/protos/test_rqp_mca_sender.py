@@ -1,4 +1,4 @@
-"""The sending MCA, row by row of its table (rqp_mca.md 3). The clock is a number that the tests make up."""
+"""The sending MCA, row by row of its table (rqp_mca.md 3), with a simulated clock."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def test_without_a_known_receiver_all_are_asked(kind: MessageType) -> None:
     sender = idle("a", "b", "c")
     assert sender.put(kind, 1, 50.0) == [AskAvailability("a"), AskAvailability("b"), AskAvailability("c")]
     assert (sender.state, sender.deadline()) == (State.AWAITING_QUEUE_REQUEST, 52.0)
-    assert sender.put(kind, 1, 51.0) == []  # the question is out already
+    assert sender.put(kind, 1, 51.0) == []  # the question was sent already
 
 
 # --- SENDER_AWAITING_QUEUE_REQUEST
@@ -169,7 +169,7 @@ def test_time_out_drops_the_candidate_and_asks_the_next() -> None:
 
 def test_a_lost_connection_counts_as_the_time_out_of_its_request() -> None:
     sender = requesting("a", "b", "c")
-    assert sender.lost("b", 0.5) == []  # nothing was awaited on that one
+    assert sender.lost("b", 0.5) == []  # no answer was awaited on that one
     assert sender.deadline() == 2.0
     assert sender.lost("a", 1.0) == [RequestQueue("c")]
     assert sender.deadline() == 3.0
@@ -226,7 +226,7 @@ def test_a_lost_connection_counts_as_the_time_out_of_the_confirm() -> None:
 
 
 def test_a_refusal_right_after_a_failure_makes_a_pause() -> None:
-    # 3.1: a receiver that reserves a queue and refuses every message must not be asked for ever
+    # 3.1: a receiver that reserves a queue and refuses every message must not be asked forever
     sender = sending("a")
     sender.lost("a", 0.0)
     sender.received("a", AVAILABLE, 0.0)
@@ -263,7 +263,7 @@ def test_a_message_that_gets_through_ends_the_row_of_failures() -> None:
     sender.on_time(3.0)
     sender.received("a", AVAILABLE, 3.0)
     sender.received("a", YOURS, 3.0)
-    assert sender.failures == 1  # reserved is not yet through
+    assert sender.failures == 1  # a reservation alone is no delivery
     sender.received("a", CONFIRM, 3.0)
     assert sender.failures == 0
     sender.put(RELIABLE, 1, 4.0)
@@ -278,12 +278,12 @@ def test_messages_that_come_meanwhile_wait_behind_it() -> None:
     sender.on_time(3.0)
     sender.received("a", AVAILABLE, 3.0)
     assert sender.received("a", YOURS, 3.0) == [SendData("a", 0, 1)]
-    # the order is that of the line: what is UNRELIABLE overtakes nothing
+    # the order is that of the queue: UNRELIABLE messages overtake nothing
     assert sender.received("a", CONFIRM, 3.0) == [Remove(1), SendData("a", 0, 1), Remove(1)]
 
 
 def test_a_confirm_for_more_than_was_out_counts_for_what_was_and_ends_the_connection() -> None:
-    # 3.3: nothing more is sent there, or the next message would be taken for confirmed
+    # 3.3: no more messages are sent there, or the next would be taken for confirmed
     sender = sending("a", count=2)
     assert sender.received("a", DataConfirm(2), 1.0) == [Remove(1), Close("a"), AskAvailability("a")]
     assert (sender.state, sender.receiver, sender.waiting) == (State.AWAITING_QUEUE_REQUEST, None, 1)

@@ -22,7 +22,7 @@ from tests.protos.rqp_mca_senders import AVAILABLE, CONFIRM, RELIABLE, YOURS, as
 
 
 def answered(sender: Sender, *peers: str, now: float = 0.0) -> list[Action]:
-    """They say in this order that they have the queue."""
+    """Let peers answer in this order that they have the queue."""
     actions: list[Action] = []
     for peer in peers:
         actions = sender.received(peer, AVAILABLE, now)
@@ -54,7 +54,7 @@ def test_receiver_that_did_not_reserve_is_asked_last() -> None:
     assert sender.on_time(2.0) == [Close("a"), RequestQueue("b")]
     sender.received("b", YOURS, 2.0)
     sender.received("b", CONFIRM, 2.0)
-    sender.lost("b", 3.0)  # nothing was out: no failure
+    sender.lost("b", 3.0)  # no message was in flight: no failure
     sender.put(RELIABLE, 1, 4.0)
     assert answered(sender, "a", "b", now=4.0) == [RequestQueue("b")]
 
@@ -83,7 +83,7 @@ def test_delivery_clears_a_failure() -> None:
 
 
 def test_delivery_restores_the_rank() -> None:
-    """3.5: only until a message has got through to it."""
+    """Check that a delivery restores the rank of a peer that failed (3.5)."""
     sender = sending("a", "b")
     sender.lost("a", 1.0)
     answered(sender, "a", now=1.0)
@@ -122,7 +122,10 @@ HOW = ["refuses", "reserves and breaks", "reserves and is silent", "reserves and
 
 @given(st.lists(st.sampled_from(HOW), min_size=1, max_size=5), st.data())
 def test_good_receiver_is_reached_among_failing_ones(bad: list[str], data: st.DataObject) -> None:
-    """Bad ones fail in one way each, and answer before the good one: each of them has at most one turn."""
+    """Check that a good receiver is reached among failing ones, each of which has at most one turn.
+
+    Bad ones fail in one way each, and answer before the good one.
+    """
     peers = {f"bad{number}": how for number, how in enumerate(bad)}
     sender = asking(*peers, "good", count=len(bad) + 1)
     turns: list[str] = []
@@ -140,7 +143,7 @@ def test_good_receiver_is_reached_among_failing_ones(bad: list[str], data: st.Da
 
 
 def take_turn(sender: Sender, peer: str, how: str) -> list[Action]:
-    """Let the peer be asked to reserve the queue."""
+    """Let the requested peer use its turn in the given way."""
     if how == "refuses":
         return sender.lost(peer, 0.0)
     actions = sender.received(peer, YOURS, 0.0)

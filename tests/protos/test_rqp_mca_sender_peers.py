@@ -46,7 +46,7 @@ def test_unexpected_while_all_are_asked(confirm: Confirm) -> None:
     sender = asking("a", "b", "c")
     sender.received("a", AVAILABLE, 0.0)
     assert sender.received("b", confirm, 0.5) == [Close("b")]
-    assert sender.received("a", confirm, 0.5) == [Close("a")]  # a candidate no more
+    assert sender.received("a", confirm, 0.5) == [Close("a")]  # no longer a candidate
     assert sender.deadline() == 2.0
     assert sender.received("c", AVAILABLE, 1.0) == [RequestQueue("c")]
 
@@ -148,7 +148,7 @@ def test_a_dropped_peer_may_be_the_last_that_was_waited_for() -> None:
 
 def test_while_one_is_asked_a_dropped_candidate_is_none() -> None:
     sender = requesting("a", "b", "c")
-    assert sender.peers_changed({"a": 1, "c": 1, "d": 1}, 1.0) == [Close("b")]  # new peers are too late
+    assert sender.peers_changed({"a": 1, "c": 1, "d": 1}, 1.0) == [Close("b")]  # new peers come too late
     assert sender.peers_changed({"c": 1}, 1.5) == [Close("a"), RequestQueue("c")]
     assert sender.peers_changed({}, 1.5) == [Close("c"), ReportFailure(Failure.NOT_RESERVED, 2.5, 0)]
 
@@ -158,7 +158,7 @@ def test_a_new_peer_ends_a_pause() -> None:
     assert sender.peers_changed({}, 2.2) == []
     assert sender.peers_changed({"b": 1}, 2.5) == [AskAvailability("b")]
     assert sender.deadline() == 4.5
-    # but the next one is longer all the same
+    # but the next pause is longer all the same
     assert sender.on_time(4.5) == [Close("b"), ReportFailure(Failure.NO_RECEIVER, 6.5, 0)]
 
 
@@ -220,7 +220,7 @@ def test_each_peer_has_its_own_window() -> None:
     assert sender.received("b", DataConfirm(3), 0.0) == [Remove(3)]
 
 
-# --- confirms that came before their data
+# --- confirms that arrived before their data
 
 
 def test_a_confirm_that_came_before_anything_was_out_confirms_nothing() -> None:
@@ -244,7 +244,7 @@ def test_a_peer_that_broke_the_protocol_is_named_for_it() -> None:
     assert sender.lost("a", 1.0, Failure.PROTOCOL_ERROR) == asked
 
 
-# --- misuse, and what the settings say
+# --- misuse, and settings
 
 
 @pytest.mark.parametrize("count", [0, -1])

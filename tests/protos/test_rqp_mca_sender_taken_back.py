@@ -1,4 +1,4 @@
-"""Messages that are taken back from the sending MCA: all that are not out, the first of them, all (rqp_mca.md 3.6)."""
+"""Messages taken back from the sending MCA: all that are not in flight, the first of them, or all (rqp_mca.md 3.6)."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_withdraw_ends_the_search() -> None:
 
 
 def test_expired_are_the_first_that_are_not_out() -> None:
-    """3.6: for the others everything goes on."""
+    """Check that expired messages are the first ones not in flight; others are not affected (3.6)."""
     sender = sending("a", count=5, window=2)
     assert sender.expire(2) == []
     assert (sender.waiting, sender.unconfirmed, sender.deadline()) == (3, 2, 10.0)

@@ -35,7 +35,7 @@ IDLE, ASKED, REQUESTED, SENT, STOPPED = (
 
 
 def refused_twice():
-    """Return a sender with a message out for the second time, after a lost connection."""
+    """Return a sender with a message in flight for the second time, after a lost connection."""
     sender = sending("a")
     sender.lost("a", 0.0)
     sender.received("a", AVAILABLE, 0.0)
@@ -43,7 +43,7 @@ def refused_twice():
     return sender
 
 
-# For each row a sender in that state, and what makes it take the row.
+# For each row: a sender in that state, and the event of that row.
 WAYS: dict[tuple[State, Move], tuple[Callable, Callable]] = {
     (IDLE, Move.SENT_RELIABLE): (lambda: settled("a"), lambda one: one.put(RELIABLE, 1, 0.0)),
     (IDLE, Move.SENT_UNRELIABLE): (lambda: settled("a"), lambda one: one.put(UNRELIABLE, 1, 0.0)),

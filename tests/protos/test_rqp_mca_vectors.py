@@ -1,4 +1,4 @@
-"""The vectors, both directions: whole, octet by octet, at every split, with every octet changed (rqp_mca.md 1)."""
+"""Test the vectors, both directions: whole, by octets, split everywhere, each octet changed (rqp_mca.md 1)."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_an_error_is_refused_and_spoils_nothing_before_it(vector: dict) -> None:
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
 def test_with_any_octet_changed_it_means_something_else_or_is_refused(vector: dict) -> None:
     wire = bytes.fromhex(vector["wire"])
-    follow_up = bytes(600)  # completes whatever the changed octet made it wait for, or is no message
+    follow_up = bytes(600)  # completes any input that the changed octet made it wait for, or is no message
     for place in range(len(wire)):
         for value in range(256):
             changed = wire[:place] + bytes([value]) + wire[place + 1 :]

@@ -1,4 +1,4 @@
-"""Profiles, numbers, runs, limits and the end of a connection (rqp_mca.md 1, 2.4). The clock is made up."""
+"""Profiles, numbers, runs, limits and the end of a connection (rqp_mca.md 1, 2.4), with a simulated clock."""
 
 import pytest
 
@@ -107,13 +107,13 @@ def test_the_first_octet_tells_the_profile() -> None:
 
 
 def test_a_connection_keeps_its_profile() -> None:
-    # The second message would be fine in another profile.
+    # The second message would be valid in another profile.
     packed, octet = encode_queue_request(Profile.PACKED, 7), encode_queue_request(Profile.OCTET, 7)
     assert outcome(receiver(), [packed + octet]) == ([QueueRequest(7)], "unknown_message")
     assert outcome(receiver(), [octet + packed]) == ([QueueRequest(7)], "bad_uint4")
 
 
-# --- what has no meaning (1.2, 1.4, 2.4)
+# --- invalid input (1.2, 1.4, 2.4)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_a_body_over_the_limit_ends_it_after_all_that_came_before(profile: Profi
         assert outcome(receiver(TIGHT), chunks) == ([data_run(7, *[b"m" * 40] * 2)], "message_too_large")
     source = receiver(TIGHT)
     with pytest.raises(PeerError) as caught:
-        list(source.receive(large[: HEAD_BYTES[profile]], 0.0))  # before any of the body has come
+        list(source.receive(large[: HEAD_BYTES[profile]], 0.0))  # before any octet of the body has arrived
     assert caught.value.detail == "41 octets for queue 7"
     assert_over(source, LATE)
 
@@ -284,7 +284,7 @@ def test_the_timeout_counts_from_the_first_octet_of_that_message(profile: Profil
     list(source.receive(wire[:1], 1.0))
     for place in range(1, len(wire) - 1):
         list(source.receive(wire[place : place + 1], 2.0 + place / 128))
-        assert source.deadline() == 33.0  # an octet now and then does not help
+        assert source.deadline() == 33.0  # a single octet now and then does not help
     assert list(source.receive(wire[-1:] + wire[:1], 20.0)) == [data_run(7, b"abc")]
     assert source.deadline() == 52.0
     list(source.receive(wire[1:], 21.0))
@@ -301,7 +301,7 @@ def test_restart_clock_restarts_the_time_limit() -> None:
     assert source.deadline() == 1_032.0
 
 
-# --- our own mistakes
+# --- misuse
 
 
 @each_profile

@@ -1,7 +1,7 @@
-"""The sending MCA among peers that answer, stay silent, break and lie, in any order (rqp_mca.md 3).
+"""The sending MCA among peers that answer, stay silent, break and misbehave, in any order (rqp_mca.md 3).
 
-Here stands what a service does: a line of messages, a connection for each peer that is asked. A failure prints how to
-repeat it.
+The test does the work of a service: a queue of messages, and a connection for each peer that is asked. A failure prints
+how to repeat it.
 """
 
 from collections import Counter, deque
@@ -33,8 +33,8 @@ from protos.rqp_mca import (
 from tests.protos.rqp_mca_senders import QUEUE, RELIABLE, UNRELIABLE
 
 PEERS = ["a", "b", "c"]
-LATEST = SenderSettings().max_pause_s  # nothing is waited for longer
-# What is done goes with a move of the table: so many of these moves, so many of these actions.
+LATEST = SenderSettings().max_pause_s  # no wait is longer
+# Actions belong to moves of the table: the number of these moves is that of these actions.
 MOVES_OF: dict[type, set[Move]] = {
     RequestQueue: {Move.ASKED_ENOUGH, Move.CANDIDATE_FAILED},
     SendData: {Move.SENT_RELIABLE, Move.SENT_UNRELIABLE},
@@ -42,7 +42,7 @@ MOVES_OF: dict[type, set[Move]] = {
     ToDeadLetters: {Move.NOBODY_UNRELIABLE},
     ReportFailure: {Move.NOBODY_RELIABLE, Move.FAILED, Move.FAILED_AGAIN},
 }
-ASKING = {Move.ASKED, Move.ASKED_NEWCOMER, Move.FAILED}  # so many as there are peers
+ASKING = {Move.ASKED, Move.ASKED_NEWCOMER, Move.FAILED}  # as many as there are peers
 
 DISTURBANCES = ["peers", "lie", "early", "too much", "lose", "lose", "withdraw", "expire", "abandon"]
 
@@ -52,7 +52,7 @@ windows = st.sampled_from([1, 1, 3])
 
 @dataclass
 class Message:
-    """One that was put, by its number; it knows what became of it."""
+    """A message that was put, by its number, with its outcomes."""
 
     number: int
     kind: MessageType
@@ -60,7 +60,7 @@ class Message:
 
 @dataclass
 class Link:
-    """A connection: what is on its way to the peer, and what the peer owes."""
+    """A connection: messages on their way to the peer, and requests that the peer has not answered."""
 
     asked: bool = False  # for availability, unanswered
     requested: bool = False  # to reserve, unanswered
@@ -68,7 +68,7 @@ class Link:
 
 
 class Watched(Sender):
-    """Notes its moves."""
+    """A sender that records its moves."""
 
     def __init__(self) -> None:
         super().__init__(QUEUE, SenderSettings())
@@ -90,10 +90,10 @@ class World(RuleBasedStateMachine):
         self.links: dict[str, Link] = {}
         self.put_so_far = 0
         self.confirmed: set[int] = set()  # by the peer, on the connection that they were sent on
-        self.fate: Counter[int] = Counter()  # how often a message left the line
+        self.fate: Counter[int] = Counter()  # how often a message left the queue
         self.last_number = -1  # of those that left it
 
-    # what a service does
+    # --- work of the service
 
     def carry_out(self, actions: list) -> None:
         self.check_moves(actions)
@@ -124,13 +124,13 @@ class World(RuleBasedStateMachine):
 
     def send(self, peer: str, start: int, count: int) -> None:
         link = self.links[peer]
-        assert set(self.links) == {peer}  # 3.3: no other peer is asked or sent anything meanwhile
+        assert set(self.links) == {peer}  # 3.3: no other peer is asked or sent to meanwhile
         assert not link.asked
         assert not link.requested
         messages = [self.line[place] for place in range(start, start + count)]
         assert len({message.kind for message in messages}) == 1
         if messages[0].kind is RELIABLE:
-            assert start == len(link.sent)  # behind those that are out
+            assert start == len(link.sent)  # behind those in flight
             assert peer in self.windows
             link.sent.extend(message.number for message in messages)
             assert len(link.sent) <= self.windows[peer]
@@ -139,7 +139,7 @@ class World(RuleBasedStateMachine):
 
     def leave(self) -> Message:
         message = self.line.popleft()
-        assert message.number > self.last_number  # in the order of the line, none twice
+        assert message.number > self.last_number  # in the order of the queue, none twice
         self.last_number = message.number
         self.fate[message.number] += 1
         return message
@@ -151,7 +151,7 @@ class World(RuleBasedStateMachine):
             assert len(made) == sum(isinstance(one, action) for one in actions), (action, moves)
         assert any(move in ASKING for move in moves) or AskAvailability not in map(type, actions)
 
-    # what happens
+    # --- events
 
     @rule(kind=st.sampled_from(MessageType), count=st.integers(1, 4))
     def put(self, kind: MessageType, count: int) -> None:
@@ -175,7 +175,7 @@ class World(RuleBasedStateMachine):
                 self.answer_once(data)
 
     def answer_once(self, data: st.DataObject) -> None:
-        """Let a peer do what it was asked; of messages that are out it confirms some."""
+        """Let a peer do its next request; of messages in flight it confirms some."""
         peer = data.draw(st.sampled_from(sorted(self.links)))
         link = self.links[peer]
         confirm: Confirm
@@ -192,7 +192,7 @@ class World(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def disturb(self, data: st.DataObject) -> None:
-        """One rule, so that not all is disturbance: most that is begun should come to its end."""
+        """Cause one of the disturbances: they share a rule, so that most conversations come to their end."""
         peer = data.draw(peers)
         match data.draw(st.sampled_from(DISTURBANCES)):
             case "peers":
@@ -213,7 +213,7 @@ class World(RuleBasedStateMachine):
                 self.abandon()
 
     def lie(self, peer: str, data: st.DataObject) -> None:
-        """Something that was not asked for, or from a connection that is no more: all but a confirm that fits."""
+        """Send an answer without a request, or on a closed connection: any but a valid confirm."""
         link = self.links.get(peer, Link())
         lies: list[Confirm] = [AvailableConfirm(QUEUE + 1), QueueConfirm(QUEUE + 1)]
         lies += [] if link.asked else [AvailableConfirm(QUEUE)]
@@ -224,7 +224,7 @@ class World(RuleBasedStateMachine):
         self.carry_out(actions)
 
     def confirm_early(self, awaited: int) -> None:
-        """One confirm more than there were messages out when they came; some were sent since."""
+        """Confirm one message more than were in flight when the confirms came; some were sent since."""
         if awaited < self.sender.unconfirmed:
             (peer,) = self.links
             self.confirmed.update(list(self.links[peer].sent)[:awaited])
@@ -284,7 +284,7 @@ class World(RuleBasedStateMachine):
         self.line.clear()
         assert self.sender.state is State.IDLE
 
-    # what holds at any time
+    # --- invariants
 
     @invariant()
     def no_message_is_lost_or_leaves_twice(self) -> None:
@@ -299,7 +299,7 @@ class World(RuleBasedStateMachine):
         due = self.sender.deadline()
         if self.sender.state is State.IDLE:
             assert due is None
-            assert not self.line  # there is always something to do, or nothing at all
+            assert not self.line  # there is always some work, or none at all
         else:
             assert due is not None
             assert self.now < due <= self.now + LATEST

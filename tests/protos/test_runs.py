@@ -1,4 +1,4 @@
-"""Runs are what reading one request after the other would find, however alike they are."""
+"""Runs equal the result of reading one request after the other, however similar these are."""
 
 from __future__ import annotations
 

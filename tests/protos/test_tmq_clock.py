@@ -1,4 +1,4 @@
-"""Requests that stay unfinished, and idleness (tmq.md 7.3). The clock is a number that the tests make up."""
+"""Requests that stay incomplete, and idleness (tmq.md 7.3), with a simulated clock."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def test_the_timeout_counts_from_the_first_byte_of_that_request() -> None:
     list(source.receive(wire[:1], 1.0))
     for place in range(1, len(wire) - 1):
         list(source.receive(wire[place : place + 1], 2.0 + place / 128))
-        assert source.deadline() == 33.0  # a byte now and then does not help
+        assert source.deadline() == 33.0  # a single byte now and then does not help
     assert list(source.receive(wire[-1:] + wire[:1], 20.0)) == [Enqueue(ORDERS, [encode_record(b"ab")])]
     assert source.deadline() == 52.0
     list(source.receive(wire[1:], 21.0))
@@ -56,7 +56,7 @@ def test_a_body_thrown_away_counts_from_its_requests_first_byte() -> None:
     assert (source.deadline(), source.buffered) == (33.0, 0)
     assert [type(event) for event in source.receive(wire[-1:] + FIVE, 4.0)] == [Refused]
     assert source.deadline() == 4.25
-    list(source.receive(wire, 5.0))  # the 5 was a TS, the ENQ is refused
+    list(source.receive(wire, 5.0))  # the 5 was a TS, so the ENQ is refused
     assert source.deadline() is None
 
 

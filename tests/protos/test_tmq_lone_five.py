@@ -1,4 +1,4 @@
-"""The three meanings of 5 (tmq.md 3.1, 4.2). The clock is a number that the tests make up."""
+"""The three meanings of 5 (tmq.md 3.1, 4.2), with a simulated clock."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ from tests.protos.tmq_samples import FIVE, ORDERS, PATIENT, document, events_of,
 MQID_STARTS = b"0123456789abcdef<"
 
 
-# --- told by the next byte
+# --- decided by the next byte
 
 
 def test_a_5_before_what_cannot_begin_an_mqid_is_a_ts_at_once() -> None:
@@ -44,12 +44,12 @@ def test_a_5_before_what_cannot_begin_an_mqid_is_a_ts_at_once() -> None:
 
 @pytest.mark.parametrize("start", MQID_STARTS)
 def test_a_5_before_what_can_begin_an_mqid_is_a_dnq(start: int) -> None:
-    mqid = bytes([start]) + b"z" * 63  # only the first byte is looked at
+    mqid = bytes([start]) + b"z" * 63  # only the first byte is checked
     assert events_of(FIVE + mqid) == [Dequeue(mqid, 1)]
     source = document(PATIENT)
     assert list(source.receive(FIVE, 0.0)) == []
     assert list(source.receive(mqid[:1], 0.0)) == []
-    assert source.deadline() == 32.0  # no lone 5 any more
+    assert source.deadline() == 32.0  # no longer a lone 5
     assert list(source.receive(mqid[1:], 0.0)) == [Dequeue(mqid, 1)]
 
 
@@ -91,7 +91,7 @@ def test_a_5_before_an_unknown_code_is_a_ts_and_then_an_error() -> None:
     assert outcome(document(PATIENT), [FIVE + b"\xff"]) == ([TransactionStart()], "unknown_code")
 
 
-# --- told by FIN
+# --- decided by FIN
 
 
 @pytest.mark.parametrize("limits", [PATIENT, replace(PATIENT, lone_five_grace_s=0)])
@@ -106,7 +106,7 @@ def test_fin_counts_only_while_the_5_is_alone() -> None:
     assert outcome(document(PATIENT), [FIVE + b"a"]) == ([], "truncated")
 
 
-# --- told by time
+# --- decided by time
 
 
 def test_a_5_before_nothing_is_a_ts_after_the_grace() -> None:
@@ -121,7 +121,7 @@ def test_a_5_before_nothing_is_a_ts_after_the_grace() -> None:
 
 
 def test_the_grace_is_over_only_when_on_time_says_so() -> None:
-    # A stalled server must not take its own silence for the client's.
+    # A stalled server must not take its own delay for the client's silence.
     source = document(PATIENT)
     list(source.receive(FIVE, 0.0))
     assert list(source.receive(ORDERS, 9.0)) == [Dequeue(ORDERS, 1)]

@@ -1,4 +1,4 @@
-"""Whatever is sent, however it is cut (tmq.md 1.1, 7.1, 7.5). A failure prints how to repeat it."""
+"""Random input, cut at random places (tmq.md 1.1, 7.1, 7.5). A failure prints how to repeat it."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ from tests.protos.feeding import cuts
 from tests.protos.tmq_samples import BILLS, ORDERS, TIGHT, merged, outcome
 
 dialects = st.sampled_from(Dialect)
-# Few, so that runs arise; the last ones begin as in 3.1, for DNQ, but are no MQIDs of ours.
+# Few, so that runs arise; the last ones begin as in 3.1, for DNQ, but are no valid MQIDs.
 mqids = st.sampled_from([ORDERS, BILLS]) | st.builds(
     lambda first, rest: bytes([first]) + rest,
     st.sampled_from(b"0123456789abcdef<"),
@@ -70,7 +70,7 @@ def test_requests_come_back_as_they_were_encoded(
 
 @dataclass(frozen=True)
 class Sent:
-    """Bytes of a request, and what must come of them under TIGHT."""
+    """Bytes of a request, and the events expected under TIGHT."""
 
     wire: bytes
     event: Event | None

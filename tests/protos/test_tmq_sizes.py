@@ -1,4 +1,4 @@
-"""Names and bodies: what is accepted, read away, or ends the connection (tmq.md 2.1, 7.1, 7.5)."""
+"""Names and bodies: accepted, discarded, or ending the connection (tmq.md 2.1, 7.1, 7.5)."""
 
 import tracemalloc
 

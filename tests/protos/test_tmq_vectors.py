@@ -1,4 +1,4 @@
-"""The vectors at codec level, both directions: whole, byte by byte, at every split, with every byte changed."""
+"""Test the vectors at codec level, both directions: whole, byte by byte, split everywhere, each byte changed."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,7 @@ OPERATIONS: dict[type[Event], Operation] = {
     TransactionEnd: Operation.TE,
     TransactionAbort: Operation.TA,
 }
-# What each conversation asks for, one operation an exchange, written down by hand.
+# The requests of each conversation, one operation an exchange, written by hand.
 MEANING = {
     "create, open, put, count, take, count, close, delete": (
         "CREATE OPEN ENQ SELECT DNQ SELECT DNQ CLOSE DELETE"
@@ -86,7 +86,7 @@ def sends_of(vector: dict) -> list[bytes]:
 
 
 def event_of(send: bytes, dialect: Dialect) -> Event:
-    """The one event of one exchange; FIN after it settles what a lone 5 is."""
+    """Return the one event of one exchange; FIN after it settles the meaning of a lone 5."""
     (event,), error = outcome(Connection(dialect, Limits()), [send])
     assert error is None
     return event
@@ -106,7 +106,7 @@ def test_each_request_means_what_the_vector_says(vector: dict) -> None:
 def test_each_request_is_encoded_as_the_vector_has_it(vector: dict) -> None:
     for send in sends_of(vector):
         event = event_of(send, dialect_of(vector))
-        if isinstance(event, Request) and send != b"\5":  # 3.1: our own clients say TS as 8
+        if isinstance(event, Request) and send != b"\5":  # 3.1: our own clients send TS as 8
             assert encode_request(dialect_of(vector), event) == send
 
 
@@ -150,7 +150,7 @@ def test_the_cut_of_the_bytes_does_not_matter(vector: dict) -> None:
 def test_with_any_byte_changed_only_a_peer_error_comes_out(dialect: Dialect) -> None:
     limits = Limits(max_message_bytes=256, max_discard_bytes=1_000)
     sends = {send for vector in VECTORS for send in sends_of(vector) if dialect_of(vector) is dialect}
-    follow_up = b"0" * 512  # completes whatever the changed byte made it wait for, or is no code at all
+    follow_up = b"0" * 512  # completes any input that the changed byte made it wait for, or is no valid code
     for send in sends:
         for place in range(len(send)):
             before, after = send[:place], send[place + 1 :]

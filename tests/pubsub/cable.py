@@ -1,4 +1,4 @@
-"""A TCP cable between two ends that a test may pull out, plug in again, or pinch so that nothing gets through."""
+"""A TCP cable between two ends that a test can cut, restore, or block."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ PIECE = 1 << 16  # octets carried at a time
 
 
 class Cable:
-    """Listens on `port`, the same for as long as it lives, and carries to a port of this machine. `async with`.
+    """A cable that listens on `port` for its whole life, and connects to a port of this machine. `async with`.
 
-    `carried` counts the octets that came back from there, which for who dials are those that it received.
+    `carried` counts the octets that came back from there, which are those that the dialling end received.
     """
 
     def __init__(self, target: int, port: int = 0) -> None:
@@ -55,7 +55,7 @@ class Cable:
         self.break_all()
         await asyncio.gather(*strands, return_exceptions=True)
 
-    # what a test does to it
+    # calls of a test
 
     def break_all(self) -> None:
         """Reset all connections; new ones work."""
@@ -77,7 +77,7 @@ class Cable:
         self._is_out = False
 
     def pinch(self) -> None:
-        """Keep and accept connections, but carry nothing until released."""
+        """Keep and accept connections, but carry no octets until released."""
         self._flows.clear()
 
     def release(self) -> None:
@@ -94,7 +94,7 @@ class Cable:
             if not self._is_out:
                 await self._connect(reader, writer, writers)
         except (OSError, asyncio.CancelledError):
-            pass  # the end of a strand is no news
+            pass  # errors at the end of a direction are expected
         finally:
             del self._strands[strand]
             for end in writers:

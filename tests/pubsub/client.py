@@ -19,7 +19,7 @@ class Client:
 
     @classmethod
     async def connect(cls, place: Place, receive_buffer: int = 0) -> Self:
-        """receive_buffer: octets of the kernel's, 0 for what it gives."""
+        """Connect. receive_buffer: octets of the kernel's buffer, 0 for the default."""
         sock = socket.socket(socket.AF_INET6 if ":" in place[0] else socket.AF_INET)
         if receive_buffer:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

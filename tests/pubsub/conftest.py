@@ -1,4 +1,4 @@
-"""Edges on real servers: the embedded Valkey for all tests, a server of its own for each that may be killed."""
+"""Edges on real servers: one embedded Valkey for all tests, and separate servers for tests that kill them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Start = Callable[..., Awaitable[LiveEdge]]
 
 @pytest.fixture
 def new_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
-    """Makes servers that the test may kill."""
+    """Return a function that starts servers, which the test may kill."""
     made: list[Server] = []
 
     def make() -> Server:
@@ -33,7 +33,7 @@ def new_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
-    """Start edges: `await start(server, **settings)`. None of them may log an internal error."""
+    """Start edges: `await start(server, **settings)`. Internal errors in their logs fail the test."""
     edges: list[LiveEdge] = []
 
     async def start_one(server: Server, **settings: Any) -> LiveEdge:

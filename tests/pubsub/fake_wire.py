@@ -1,4 +1,4 @@
-"""Subscribers without a network: what is written to them can be read, and there is always room."""
+"""Subscribers without a network: their output can be read, and there is always room."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from services.store.log.log import Entry, Place
 
 
 class FakeWire:
-    """A wire on which there is always room."""
+    """A wire that always has room."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []

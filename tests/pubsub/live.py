@@ -18,7 +18,7 @@ LISTENERS: dict[str, dict[str, Any]] = {
     "link": {"port": 0, "serves": "links"},
 }
 QUICK_LINKS = {"beat_s": 0.1, "silence_s": 30.0, "reconnect_s": 0.2, "lease_s": 0.6}
-SOON_SILENT = {**QUICK_LINKS, "silence_s": 2.0}  # for tests of silence: a busy machine is silent, too
+SOON_SILENT = {**QUICK_LINKS, "silence_s": 2.0}  # for tests of silence: a busy machine may pause that long
 
 
 class LiveEdge(Live[PubsubSettings]):

@@ -1,4 +1,4 @@
-"""Subscribers that read slowly, and what is sent to them meanwhile."""
+"""Subscribers that read slowly, and messages for them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class LateAnswers:
         await until(lambda: self._held)
 
     async def let_through(self) -> list[Subscription]:
-        """Release the answers once the edge has followed the log to its end; return the late subscriptions."""
+        """Release the answers once the edge has read the whole log; return the late subscriptions."""
 
         async def is_followed() -> bool:
             place = self._fanout.place

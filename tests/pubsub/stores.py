@@ -1,4 +1,4 @@
-"""Several stores with an edge at each, to be joined by links; what each of them holds."""
+"""Several stores with an edge each, to be joined by links; functions that return their content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.pubsub.client import Client
 from tests.pubsub.live import LISTENERS, LiveEdge
 from tests.servers import Server
 
-SENDS = 500  # lines that a client writes before it reads their answers
+SENDS = 500  # lines that a client writes before it reads the answers
 
 NewServer = Callable[[], Server]
 
@@ -37,7 +37,7 @@ async def linked(edge: LiveEdge, number: int = 1) -> None:
 
 
 async def unlinked(edge: LiveEdge) -> None:
-    """Return whether it follows no neighbour and no neighbour follows it."""
+    """Wait until it follows no neighbour and no neighbour follows it."""
     await until(
         lambda: not edge.value("penstock_links_following") and not edge.value("penstock_links_serving")
     )
@@ -83,7 +83,7 @@ def messages_in(numbers: Held) -> int:
 
 
 async def entries(edge: LiveEdge) -> list[Entry]:
-    """The whole log."""
+    """Return the whole log."""
     found: list[Entry] = []
     while more := await edge.service.log.read(found[-1].place if found else START):
         found += more
@@ -108,18 +108,18 @@ async def has_all(edge: LiveEdge, wanted: list[bytes]) -> None:
 
 
 async def figure(edge: LiveEdge, name: str) -> int:
-    """Return a counter that the store keeps of its log."""
+    """Return a counter of the log in the store."""
     return int((await edge.service.log.figures()).get(name, 0))
 
 
 class Neighbour:
-    """A link's other side, line by line, as a test wants it. Made by `meet`."""
+    """The other side of a link, operated line by line by a test. Made by `meet`."""
 
     def __init__(self, client: Client, name: bytes) -> None:
         self.client = client
         self.name = name
-        self.have = b""  # what the edge said of itself
-        self.wish = b""  # and what it asked for
+        self.have = b""  # the edge's greeting
+        self.wish = b""  # and its FOLLOW
 
     @classmethod
     async def meet(

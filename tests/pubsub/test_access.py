@@ -18,7 +18,7 @@ TEXT_ALONE = {"edges": ["pubsub"]}
 
 
 async def test_queue_that_admits_only_the_text_service_is_bridged(edge: LiveEdge) -> None:
-    """Copies go in, and what is put in appears; clients of other edges are kept out."""
+    """Check that a queue that admits only the text service is bridged both ways, and closed to other clients."""
     queue = await edge.declare("orders", **subscribing("order.*"), access=TEXT_ALONE)
     shown = await edge.declare("shown", bindings={"text": {"publish": "seen"}}, access=TEXT_ALONE)
     client = await edge.client()
@@ -40,6 +40,9 @@ async def test_queue_that_admits_only_the_text_service_is_bridged(edge: LiveEdge
 def test_document_that_a_bridge_cannot_enforce_is_rejected(
     binding: dict[str, Any], access: dict[str, Any]
 ) -> None:
-    """A line does not name its sender, and a refused copy could not be reported."""
+    """Check that a document that a bridge cannot enforce is rejected.
+
+    A line does not name its sender, and a refused copy could not be reported.
+    """
     with pytest.raises(ValidationError, match=r"bindings\.text"):
         QueueSpec.model_validate({"bindings": {"text": binding}, "access": access})

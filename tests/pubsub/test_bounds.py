@@ -23,7 +23,10 @@ from tests.topologies import Replicated
 
 
 async def test_unsupported_ack_level_is_reported(server: Server) -> None:
-    """pubsub.md 3.1: in the log, in readiness and to clients; nothing waits for ever."""
+    """Check that an unsupported ack level is reported in the log, in readiness and to clients (pubsub.md 3.1).
+
+    No request waits forever.
+    """
     edge = LiveEdge(server.url, log={"ack_level": "replicated:1"})
     await edge.begin()
     try:
@@ -50,7 +53,7 @@ async def test_total_subscriptions_are_limited(server: Server, start: Start) -> 
 async def test_pending_subscriptions_count_towards_the_limit(
     new_server: Callable[[], Server], start: Start
 ) -> None:
-    """Else a client that asks for many at once would get more than allowed."""
+    """Check that pending subscriptions count towards the limit, for clients that request many at once."""
     server = await store(new_server)
     edge = await start(server, max_subscriptions_in_all=3)
     one, two = await edge.client(), await edge.client()
@@ -68,7 +71,10 @@ async def test_pending_subscriptions_count_towards_the_limit(
 
 
 async def test_long_patterns_count_as_held_input(server: Server, start: Start) -> None:
-    """So the budget over all connections includes them, and the connection that holds most is closed."""
+    """Check that long patterns count as held input.
+
+    So the budget over all connections includes them, and the connection that holds most is closed.
+    """
     edge = await start(server)
     client = await edge.client()
     tag = b"t" * 50_000
@@ -86,7 +92,7 @@ async def test_long_patterns_count_as_held_input(server: Server, start: Start) -
 def test_cache_of_tags_is_bounded(
     monkeypatch: pytest.MonkeyPatch, number: int, pattern: bytes, tag_octets: int
 ) -> None:
-    """A publisher of ever new tags, long ones or such as match very much, does not fill the memory of the edges."""
+    """Check that the cache of tags is bounded, for publishers of ever new, long or widely matching tags."""
     monkeypatch.setattr(fanout_module, "CACHED", 2_000)
     fanout, paper = fanout_module.Fanout(Backlogs(8 << 20, 128 << 20), lambda *_: None), FakeWire()
     fanout.place = Place(1, 0)
@@ -108,7 +114,7 @@ def test_cache_of_tags_is_bounded(
 
 
 async def test_deliveries_are_counted_once(server: Server, start: Start) -> None:
-    """Also where a subscriber fell behind in between."""
+    """Check that deliveries are counted once, also after a subscriber fell behind."""
     edge = await start(server, subscriber_bytes=64 << 10)
     slow, sender = await edge.client(receive_buffer=4096), await edge.client()
     await slow.subscribe(b"1", b"t")
@@ -127,7 +133,10 @@ async def test_deliveries_are_counted_once(server: Server, start: Start) -> None
 async def test_line_longer_than_the_output_limit_reaches_all_subscribers(
     server: Server, start: Start
 ) -> None:
-    """pubsub.md 3.6: in pieces, so that together they hold little of it."""
+    """Check that a line longer than the output limit reaches all subscribers in pieces (pubsub.md 3.6).
+
+    Together they hold little of it.
+    """
     edge = await start(
         server, subscribers_bytes=1 << 20, max_line_bytes=10 << 20, link={"max_line_bytes": 20 << 20}
     )
@@ -149,7 +158,7 @@ async def test_line_longer_than_the_output_limit_reaches_all_subscribers(
     await until(nothing_leaves)
     spent_s = time.process_time()
     await asyncio.sleep(0.5)
-    assert time.process_time() - spent_s < 0.25, "those that wait for room are looked at all the time"
+    assert time.process_time() - spent_s < 0.25, "waiting consumers are polled continuously"
     for client in clients:
         assert sum(connection.backlog() for connection in edge.connections()) < 8 << 20
         client.read_on()
@@ -157,13 +166,16 @@ async def test_line_longer_than_the_output_limit_reaches_all_subscribers(
 
 
 async def test_sends_that_wait_for_the_bindings_are_bounded(server: Server, start: Start) -> None:
-    """pubsub.md 5.1: clients are not read while too much waits; what waited too long is refused, nothing was stored."""
+    """Check that sends that wait for the bindings are bounded (pubsub.md 5.1).
+
+    Clients are not read while too many wait; those that waited too long are refused and not stored.
+    """
     edge = await start(server, store={"max_pending_bytes": 1 << 20})
     keys = edge.service.log.keys
     server.call("SET", keys.bindings[1], "damaged")
     server.call(
         "HSET", keys.bindings[0], "bindings", "1"
-    )  # so every send is refused until the table has been read
+    )  # so each send is refused until the table has been read
     clients = [await edge.client() for _ in range(4)]
     block = b"SEND t %b\n" % (b"x" * 1000)
     number = 2000
@@ -184,7 +196,10 @@ async def test_sends_that_wait_for_the_bindings_are_bounded(server: Server, star
 async def test_log_opens_without_replicas_only_if_created_with_one(
     whole_replicated: Replicated,
 ) -> None:
-    """pubsub.md 3.1: subscribers are served meanwhile, and no log is made at a lower level."""
+    """Check that a log opens without replicas only if it was created with one (pubsub.md 3.1).
+
+    Subscribers are served meanwhile, and no log is created at a lower level.
+    """
     await set_up(whole_replicated)
     edges = [LiveEdge(whole_replicated.url), LiveEdge(whole_replicated.url)]
 

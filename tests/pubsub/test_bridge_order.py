@@ -1,6 +1,6 @@
-"""SENDs on their way to the log while queues that subscribe come and go (pubsub.md 3.1, 3.4, 5.1).
+"""SENDs under way to the log while queues subscribe and unsubscribe (pubsub.md 3.1, 3.4, 5.1).
 
-The log is one that answers when the test tells it to: in which order the store's answers come is what is tested.
+The log is a double that answers when the test releases it: the tests vary the order of the store's answers.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class SlowLog:
         return await self.looks[-1]
 
     async def tell(self, version: str, *patterns: str) -> None:
-        """The table, to the one that waits for it."""
+        """Answer a read of the table."""
         await until(lambda: self.looks)
         queue = Queue("q", "1", "main", "", QueueSpec(domain="main", ack_level="fsync"))
         self.looks.pop().set_result(Subscriptions(version, (Subscription(queue, patterns),) * bool(patterns)))
 
     def take(self) -> list[Send]:
-        """What was asked since this was called last."""
+        """Return the sends since the last call."""
         taken, self.asked = self.asked, []
         return taken
 
@@ -63,14 +63,14 @@ async def opened(log: SlowLog, *patterns: str) -> Bridge:
 
 
 def send(bridge: Bridge, block: bytes) -> list[Outcome]:
-    """Where its answers will be."""
+    """Send lines; return the list of their answers."""
     answers: list[Outcome] = []
     bridge.send(Source(INTERNAL_CLIENT), block, block.count(b"\n"), "test", answers.append)
     return answers
 
 
 async def test_refused_sends_are_repeated_before_later_ones() -> None:
-    """3.4: sent first, stored first."""
+    """Check that refused sends are repeated before later ones: sent first, stored first (3.4)."""
     log = SlowLog()
     bridge = await opened(log)
     answers = [send(bridge, b"SEND t %d\n" % number) for number in range(2)]
@@ -92,7 +92,10 @@ async def test_refused_sends_are_repeated_before_later_ones() -> None:
 
 
 async def test_repeats_wait_until_all_sends_are_answered() -> None:
-    """3.4: what is still under way may be refused too, and was sent before what is held back."""
+    """Check that repeats wait until all sends are answered (3.4).
+
+    Sends still under way may be refused too, and precede those held back.
+    """
     log = SlowLog()
     bridge = await opened(log)
     for number in range(3):
@@ -115,7 +118,10 @@ async def test_repeats_wait_until_all_sends_are_answered() -> None:
 
 
 async def test_run_keeps_its_order_when_bindings_change() -> None:
-    """3.4, 5.1: it is split again by the new table, in which a queue was added and another removed."""
+    """Check that a run keeps its order when bindings change (3.4, 5.1).
+
+    It is split again by the new table, in which one queue was added and another removed.
+    """
     log = SlowLog()
     bridge = await opened(log, "a*")
     answers = send(bridge, b"SEND a 0\nSEND b 1\nSEND a 2\n")
@@ -138,7 +144,10 @@ async def test_run_keeps_its_order_when_bindings_change() -> None:
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
 async def test_run_with_a_partly_unknown_outcome_is_answered_once(order: tuple[int, int, int]) -> None:
-    """3.1: as unknown, whatever becomes of its other parts, and whenever."""
+    """Check that a run with a partly unknown outcome is answered once, as unknown (3.1).
+
+    The outcome and time of its other parts do not matter.
+    """
     log = SlowLog()
     bridge = await opened(log, "a*")
     answers = send(bridge, b"SEND b 0\nSEND a 1\nSEND b 2\n")
@@ -152,7 +161,10 @@ async def test_run_with_a_partly_unknown_outcome_is_answered_once(order: tuple[i
 
 
 async def test_flood_of_sends_with_copies_does_not_delay_other_clients() -> None:
-    """5.1: few lines at a time are taken apart, each client's in its turn; what needs no copies passes at once."""
+    """Check that a flood of sends with copies does not delay other clients (5.1).
+
+    Few lines at a time are split, each client's in turn; sends without copies pass at once.
+    """
     log = SlowLog()
     bridge = await opened(log, "a*")
     flood = [send(bridge, b"SEND a %d\n" % number * 1000) for number in range(20)]
@@ -174,7 +186,7 @@ async def test_flood_of_sends_with_copies_does_not_delay_other_clients() -> None
 
 
 async def test_clients_are_congested_while_too_many_sends_wait() -> None:
-    """5.1: senders are not read until there is room."""
+    """Check that clients are congested while too many sends wait: they are not read until there is room (5.1)."""
     log = SlowLog()
     bridge = await opened(log, "a*")
     run = b"SEND a x\n" * 1000
@@ -196,7 +208,7 @@ async def test_clients_are_congested_while_too_many_sends_wait() -> None:
 
 
 async def test_all_lines_are_answered_when_the_store_refuses_synchronously() -> None:
-    """3.1: everything is answered, however much waits: it refuses within the step in which it is asked."""
+    """Check that all lines are answered when the store refuses synchronously, however many wait (3.1)."""
     log = SlowLog()
     bridge = await opened(log, "a*")
     answers = [send(bridge, b"SEND a %d\n" % number * 1000) for number in range(20)]
@@ -212,7 +224,7 @@ async def test_all_lines_are_answered_when_the_store_refuses_synchronously() -> 
 
 
 async def test_failing_callback_does_not_stop_other_sessions() -> None:
-    """An internal error in one session does not affect the others."""
+    """Check that a failing callback does not stop other sessions."""
     log = SlowLog()
     bridge = await opened(log, "a*")
 

@@ -1,4 +1,4 @@
-"""Queues that subscribe to tags, and queues that publish under one (pubsub.md 5)."""
+"""Queues that subscribe to tags, and queues that publish under a tag (pubsub.md 5)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ def subscribing(*patterns: str, **spec: Any) -> dict[str, Any]:
 
 
 async def bodies(edge: LiveEdge, queue: Queue) -> list[tuple[bytes, str]]:
-    """What is ready in the queue: bodies and tags."""
+    """Return the ready messages of the queue: bodies and tags."""
     deliveries = await edge.tools.get_domain(queue.domain).peek(queue, 1000)
     contents = [records.decode(record) for delivery in deliveries for record in delivery.records()]
     return [(content.body, content.attributes["tag"]) for content in contents]
 
 
 async def test_queue_gets_a_copy_of_matching_sends(edge: LiveEdge) -> None:
-    """5.1: declared while the edge runs; once, however many of its patterns match; in the order of the log."""
+    """Check that a queue gets one copy of each matching send, in the order of the log (5.1).
+
+    It is declared while the edge runs, and several of its patterns match.
+    """
     client, subscriber = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"o*")
     await client.publish(b"order.new", b"before")
@@ -39,7 +42,10 @@ async def test_queue_gets_a_copy_of_matching_sends(edge: LiveEdge) -> None:
 
 
 async def test_full_queue_refuses_the_whole_send(edge: LiveEdge) -> None:
-    """5.1: ERROR, nothing stored, no copy anywhere; the others of the run are well."""
+    """Check that a full queue refuses the whole send: ERROR, no message, no copy (5.1).
+
+    Others of the run are stored.
+    """
     full = await edge.declare("full", **subscribing("a*", maxLength=1))
     roomy = await edge.declare("roomy", **subscribing("a1", "b"))
     client, subscriber = await edge.client(), await edge.client()
@@ -57,7 +63,10 @@ async def test_full_queue_refuses_the_whole_send(edge: LiveEdge) -> None:
 
 
 async def test_queue_publishes_every_message_under_its_tag(edge: LiveEdge) -> None:
-    """5.2, 5.3: whichever way it was put in; bodies that are no legal message are shown escaped."""
+    """Check that a queue publishes every message under its tag, whatever its source (5.2, 5.3).
+
+    Bodies that are no valid message are escaped.
+    """
     queue = await edge.declare("events", bindings={"text": {"publish": "ev.all"}})
     plain, wide = await edge.client(), await edge.client("utf8")
     await plain.subscribe(b"1", b"ev*")
@@ -73,7 +82,10 @@ async def test_queue_publishes_every_message_under_its_tag(edge: LiveEdge) -> No
 
 
 async def test_message_crosses_at_most_one_bridge(edge: LiveEdge) -> None:
-    """5.2: from a queue to the log and not into another queue; from a SEND into a queue and not back."""
+    """Check that a message crosses at most one bridge (5.2).
+
+    From a queue to the log and not into another queue; from a SEND into a queue and not back.
+    """
     source = await edge.declare("source", bindings={"text": {"publish": "t1"}})
     both = await edge.declare("both", bindings={"text": {"subscribe": ["t*"], "publish": "t2"}})
     client, sender = await edge.client(), await edge.client()
@@ -94,7 +106,10 @@ async def test_message_crosses_at_most_one_bridge(edge: LiveEdge) -> None:
 
 
 async def test_order_is_kept_while_bindings_change(server: Server, start: Start) -> None:
-    """3.4, 5.1: repeated sends stay in their sender's order, and none is lost or duplicated."""
+    """Check that order is kept while bindings change (3.4, 5.1).
+
+    Repeated sends stay in their sender's order, and none is lost or duplicated.
+    """
     edge = await start(server)
     client, subscriber = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"s*")
@@ -104,7 +119,7 @@ async def test_order_is_kept_while_bindings_change(server: Server, start: Start)
         sent += total // 20
         await client.send(block)
         queue = await edge.declare(f"q{turn}", **subscribing("s1", f"s{turn % 3}*"))
-        await edge.service.bridge.renew()  # as a link does that got BindingsChanged first
+        await edge.service.bridge.renew()  # as a link that was notified of BindingsChanged first
         if turn % 2:
             await edge.tools.catalogue.delete(queue)
     assert await client.lines(total) == [b"OK\n"] * total

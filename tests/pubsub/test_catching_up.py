@@ -1,4 +1,4 @@
-"""What slow consumers cost the store, this process and each other (pubsub.md 3.6)."""
+"""Cost of slow consumers for the store, this process and each other (pubsub.md 3.6)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _talkative(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def fallen_behind(edge: LiveEdge, number: int) -> list[Client]:
-    """So many clients that have stopped to read."""
+    """Return so many clients that have stopped reading."""
     clients = [await edge.client(receive_buffer=SMALL) for _ in range(number)]
     for client in clients:
         await client.subscribe(b"1", b"t")
@@ -49,7 +49,10 @@ async def fallen_behind(edge: LiveEdge, number: int) -> list[Client]:
 
 
 async def test_read_entries_are_used_before_more_are_read(server: Server, start: Start) -> None:
-    """A message that matches 50 subscriptions of a connection is much output; it is read once all the same."""
+    """Check that read entries are used before more are read.
+
+    A message that matches 50 subscriptions of a connection is much output; it is read once.
+    """
     edge = await start(server, **ROOMY)
     many, sender = await edge.client(), await edge.client()
     await many.send(b"".join(b"SUBSCRIBE %d t\n" % n for n in range(50)))
@@ -64,13 +67,16 @@ async def test_read_entries_are_used_before_more_are_read(server: Server, start:
     for number in range(total):
         assert [int(line.split()[2]) for line in await many.lines(50)] == [number] * 50
     await until(lambda: behind(edge) == 0)
-    # of 35 MB, 128 KiB at a time: 280, were each read for itself
+    # of 35 MB, 128 KiB at a time: 280 if each were read separately
     assert 1 <= readings_so_far(server) - before <= 30
     assert kept(edge).octets == 0
 
 
 async def test_read_cache_is_bounded(server: Server, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Consumers without room in the cache read again; all of them get all messages."""
+    """Check that the read cache is bounded.
+
+    Consumers without room in the cache read again; all of them get all messages.
+    """
     monkeypatch.setattr(read_cache, "KEPT_BYTES", 2 << 20)
     edge = await start(server, **TIGHT)
     clients, sender = await fallen_behind(edge, 8), await edge.client()
@@ -101,7 +107,7 @@ async def test_read_cache_is_bounded(server: Server, start: Start, monkeypatch: 
 async def test_message_larger_than_the_cache_is_read_once(
     server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may go to very many subscriptions of one connection, one after the other."""
+    """Check that a message larger than the cache is read once for very many subscriptions of a connection."""
     monkeypatch.setattr(read_cache, "KEPT_BYTES", 1 << 20)
     edge = await start(server, **ROOMY, max_line_bytes=4 << 20)
     many, sender = await edge.client(), await edge.client()
@@ -115,7 +121,7 @@ async def test_message_larger_than_the_cache_is_read_once(
     before = readings_so_far(server)
     many.read_on()
     assert await many.lines(20) == [b"MESSAGE %d %b\n" % (n, text) for n in range(20)]
-    # of 20; what the machine does meanwhile costs some more
+    # of 20; other load on the machine adds some
     assert readings_so_far(server) - before <= 15
 
 
@@ -135,7 +141,7 @@ async def damaged(edge: LiveEdge, server: Server, entry: Entry) -> Callable[[], 
 
 @pytest.mark.usefixtures("_talkative")
 async def test_unreadable_entry_delays_only_its_consumer(server: Server, start: Start) -> None:
-    """It waits, and continues once the entry can be read."""
+    """Check that an unreadable entry delays only its consumer, which continues once it can be read."""
     edge = await start(server, **TIGHT)
     first, sender = (await fallen_behind(edge, 1))[0], await edge.client()
     second = await edge.client(receive_buffer=SMALL)
@@ -169,7 +175,7 @@ async def whole_log(edge: LiveEdge) -> list[Entry]:
 async def test_unavailable_store_is_polled_once_for_all_consumers(
     new_server: NewServer, start: Start
 ) -> None:
-    """One consumer polls for all; all continue when the store is back."""
+    """Check that an unavailable store is polled once for all consumers, and all continue when it is back."""
     server = await store(new_server)
     edge = await start(server, **TIGHT)
     clients, sender = await fallen_behind(edge, 5), await edge.client()

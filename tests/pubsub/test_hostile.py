@@ -1,4 +1,4 @@
-"""Clients that mean no good: noise, floods, readers that do not read. Memory is bounded, others are served."""
+"""Hostile clients: random bytes, floods, readers that do not read. Memory is bounded, others are served."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def check_served(edge: LiveEdge, within_s: float = 5.0) -> None:
 
 
 async def test_each_line_of_noise_is_answered(edge: LiveEdge) -> None:
-    """2.1: whatever the bytes, every line has one answer, and the connection stays."""
+    """Check that each line of random bytes has one answer, and the connection stays (2.1)."""
     print(f"TEST_SEED={SEED}")
     chance = random.Random(SEED)
     client = await edge.client()
@@ -49,7 +49,10 @@ async def test_each_line_of_noise_is_answered(edge: LiveEdge) -> None:
 async def test_flooding_client_that_does_not_read_is_paused(
     server: Server, start: Start, line: bytes
 ) -> None:
-    """Its answers fill what may wait for it; then it is not read any more, and others do not feel it."""
+    """Check that a flooding client that does not read is paused, without effects on others.
+
+    Its answers fill its output limit; then it is not read any more.
+    """
     edge = await start(server)
     flooder = await edge.client(receive_buffer=4096)
     flooder.stop_reading()
@@ -90,7 +93,7 @@ async def test_flooding_client_does_not_starve_others(edge: LiveEdge) -> None:
 
 
 async def test_reset_in_every_state_leaves_nothing_behind(edge: LiveEdge) -> None:
-    """Nothing of a connection is left, wherever it broke off."""
+    """Check that a reset in every state leaves nothing of the connection behind."""
     beginnings = [
         b"",
         b"SEN",

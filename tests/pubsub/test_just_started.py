@@ -1,4 +1,4 @@
-"""A server that has only just begun to listen (pubsub.md 3.2)."""
+"""A server that has just started to listen (pubsub.md 3.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tests.servers import Server
 async def test_subscription_is_served_from_its_begin_before_the_log_is_followed(
     server: Server, start: Start
 ) -> None:
-    """The client is there at once: its moment may come before the place from which the server follows."""
+    """Check that a subscription is served from its begin before the log is followed.
+
+    A client may subscribe at once, at a place before the one from which the server follows.
+    """
     sender = await (await start(server)).client()
     for number in range(4):
         edge = LiveEdge(server.url)

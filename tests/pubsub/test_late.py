@@ -1,4 +1,4 @@
-"""Subscriptions whose answer was slower than the log are served alone until they catch up (pubsub.md 3.2-3.4)."""
+"""Subscriptions whose answer was slower than the log are served separately until they catch up (pubsub.md 3.2-3.4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ OTHERS = 40  # subscriptions of the same connection that are on time
 async def test_late_subscription_gets_everything_once_while_its_connection_falls_behind(
     server: Server, start: Start
 ) -> None:
-    """3.2, 3.6: first it is behind alone, then with all others of its connection, then they alone are."""
+    """Check that a late subscription gets each message once while its connection falls behind (3.2, 3.6).
+
+    First it is behind alone, then with all others of its connection, then they alone are.
+    """
     edge = await start(server, **ROOMY)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.send(b"".join(b"SUBSCRIBE %d a.t\n" % n for n in range(OTHERS)))
@@ -50,7 +53,10 @@ async def test_late_subscription_gets_everything_once_while_its_connection_falls
 
 
 async def test_late_subscription_counts_and_can_be_ended(server: Server, start: Start) -> None:
-    """2.2: before it is on time; it is sent what was there by then, and nothing is left of it."""
+    """Check that a late subscription counts and can be ended before it has caught up (2.2).
+
+    It is sent what the log held by then, and nothing of it remains.
+    """
     edge = await start(server, **ROOMY, max_subscriptions_in_all=1)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     answers = LateAnswers(edge)

@@ -34,7 +34,7 @@ GRAPHS = {  # (dialling end, dialled end)
 
 
 async def graph(links: list[tuple[int, int]], new_server: NewServer, start: Start) -> list[LiveEdge]:
-    """An edge at a store of its own for each end, in the order of their numbers."""
+    """Start an edge with its own store for each end, in the order of their numbers."""
     ports = {end: free_port() for end in sorted({end for link in links for end in link})}
     edges = []
     for end, port in ports.items():
@@ -46,7 +46,10 @@ async def graph(links: list[tuple[int, int]], new_server: NewServer, start: Star
 
 
 async def test_message_reaches_subscribers_at_a_linked_store(new_server: NewServer, start: Start) -> None:
-    """4.3: it is enough that one side names the other; both directions over one connection."""
+    """Check that a message reaches subscribers at a linked store (4.3).
+
+    One side names the other; both directions use one connection.
+    """
     a = await start(await store(new_server))
     b = await start(await store(new_server), neighbours=[a.link_address])
     await linked(a)
@@ -68,7 +71,10 @@ async def test_message_reaches_subscribers_at_a_linked_store(new_server: NewServ
 async def test_cyclic_graph_causes_no_loops_or_duplicates(
     name: str, new_server: NewServer, start: Start
 ) -> None:
-    """4.3: whatever the graph, each message is once in each log, and all logs hold the same numbers."""
+    """Check that a cyclic graph causes no loops or duplicates (4.3).
+
+    Each message is once in each log, and all logs hold the same numbers.
+    """
     edges = await graph(GRAPHS[name], new_server, start)
     readers = [await edge.client() for edge in edges]
     for reader in readers:
@@ -83,14 +89,14 @@ async def test_cyclic_graph_causes_no_loops_or_duplicates(
         assert sorted(await messages(edge)) == everything
         seen = [line.removeprefix(b"MESSAGE 1 ")[:-1] for line in await reader.lines(total)]
         assert seen == await messages(edge)
-        for end in range(len(edges)):  # 4.5: those of one origin in its order
+        for end in range(len(edges)):  # 4.5: messages of one origin in its order
             assert [m for m in seen if m.startswith(b"%d:" % end)] == numbered(f"{end}:", 200)
         await reader.nothing_more()
         assert await figure(edge, "accepted") == total - 200
 
 
 async def test_origin_is_kept_on_every_path(new_server: NewServer, start: Start) -> None:
-    """4.4: an entry has the store, incarnation and number that it was given where it arose."""
+    """Check that the origin is kept on every path: store, incarnation and number (4.4)."""
     edges = await graph(GRAPHS["chain"], new_server, start)
     await send_all(await edges[0].client(), b"t", numbered("m", 50))
     await hold_the_same(*edges)
@@ -107,7 +113,10 @@ async def test_origin_is_kept_on_every_path(new_server: NewServer, start: Start)
 
 
 async def test_one_of_two_connections_to_a_neighbour_is_followed(new_server: NewServer, start: Start) -> None:
-    """4.3: two that name each other meet twice; what one connection brings is not asked for on the other too."""
+    """Check that one of two connections to a neighbour is followed (4.3).
+
+    Neighbours that name each other connect twice; each message is requested on one connection.
+    """
     one, two = await graph(GRAPHS["both name each other"], new_server, start)
     await until(lambda: len(one.connections("link")) == len(two.connections("link")) == 1)
     await send_all(await one.client(), b"t", numbered("m", 200))
@@ -118,7 +127,7 @@ async def test_one_of_two_connections_to_a_neighbour_is_followed(new_server: New
 
 
 async def test_messages_of_third_stores_are_forwarded(new_server: NewServer, start: Start) -> None:
-    """4.5: an ENTRY's origin need not be the sender."""
+    """Check that messages of third stores are forwarded: an ENTRY's origin need not be the sender (4.5)."""
     edge = await start(await store(new_server))
     source = await Neighbour.meet(edge, b"source")
     sink = await Neighbour.meet(edge, b"sink")
@@ -129,7 +138,7 @@ async def test_messages_of_third_stores_are_forwarded(new_server: NewServer, sta
 
 
 async def test_messages_are_not_sent_back(new_server: NewServer, start: Start) -> None:
-    """4.3: no loops, not even of one step; messages that the neighbour holds are not sent."""
+    """Check that messages are not sent back to a neighbour that holds them (4.3)."""
     edge = await start(await store(new_server))
     neighbour = await Neighbour.meet(edge)
     await neighbour.follow(b"elsewhere/inc9:1-5")

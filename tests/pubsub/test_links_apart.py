@@ -1,4 +1,4 @@
-"""Servers that do not see their store any more, and stores with one id (pubsub.md 4.3, 4.5)."""
+"""Servers that lost their store, and stores with the same id (pubsub.md 4.3, 4.5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.pubsub.test_links_stores import copy_of, restore
 
 @asynccontextmanager
 async def edge_over(cable: Cable) -> AsyncIterator[LiveEdge]:
-    """An edge whose connection to its store can be cut."""
+    """Start an edge whose connection to its store can be cut."""
     edge = await LiveEdge(f"redis://{cable.address}").start()
     try:
         yield edge
@@ -33,7 +33,10 @@ async def edge_over(cable: Cable) -> AsyncIterator[LiveEdge]:
 
 
 async def test_server_without_its_store_is_replaced_by_another(new_server: NewServer, start: Start) -> None:
-    """4.3: its connections stand, but nothing would ever come over them; its neighbour server sees the store."""
+    """Check that a server without its store is replaced by another that reaches it (4.3).
+
+    Its links stand, but would carry no more messages.
+    """
     theirs = await store(new_server)
     async with Cable(theirs.port) as cable, edge_over(cable) as blind:
         seeing = await start(theirs)
@@ -59,7 +62,10 @@ async def test_server_without_its_store_is_replaced_by_another(new_server: NewSe
 
 
 async def test_copied_store_is_reported_once(new_server: NewServer, start: Start, tmp_path: Path) -> None:
-    """4.5: one of the two is followed; the log reports the other once as a copy."""
+    """Check that a copied store is reported once (4.5).
+
+    One of the two is followed; the log reports the other once as a copy.
+    """
     original = await store(new_server)
     copy = await asyncio.to_thread(copy_of, original, tmp_path)
     copied = new_server()
@@ -76,7 +82,7 @@ async def test_copied_store_is_reported_once(new_server: NewServer, start: Start
 
         await until(has_one)
         carried = cable.carried + 10 * len(b"BEAT 1-1\n")
-        await until(lambda: cable.carried > carried)  # while links that may tell of it again stand and beat
+        await until(lambda: cable.carried > carried)  # while links that may report it again stand and beat
         assert edge.value("penstock_links_following") == 1
         (line,) = edge.log.events("link_to_clone")
     assert line.levelname == "ERROR"

@@ -12,7 +12,7 @@ from tests.pubsub.test_bridges import subscribing
 
 
 async def pair(new_server: NewServer, start: Start) -> tuple[LiveEdge, LiveEdge]:
-    """Two stores, linked."""
+    """Start two linked stores."""
     one = await start(await store(new_server))
     two = await start(await store(new_server), neighbours=[one.link_address])
     await linked(one)
@@ -21,7 +21,7 @@ async def pair(new_server: NewServer, start: Start) -> tuple[LiveEdge, LiveEdge]
 
 
 async def bodies(edge: LiveEdge, queue: Queue) -> list[bytes]:
-    """What is ready in the queue."""
+    """Return the ready messages of the queue."""
     deliveries = await edge.tools.get_domain(queue.domain).peek(queue, 1000)
     return [records.decode(record).body for delivery in deliveries for record in delivery.records()]
 
@@ -31,7 +31,7 @@ async def dead(edge: LiveEdge, queue: Queue) -> list[DeadLetter]:
 
 
 async def put(edge: LiveEdge, queue: Queue, *texts: bytes) -> None:
-    """As a client of another protocol would."""
+    """Put as a client of another protocol does."""
     pipe = edge.tools.open_domain(queue.domain).pipe
     await pipe.ready()
     assert await AsyncClient(pipe).publish(queue, [records.encode(text) for text in texts], "test") == []
@@ -40,7 +40,10 @@ async def put(edge: LiveEdge, queue: Queue, *texts: bytes) -> None:
 async def test_message_over_a_link_is_copied_into_subscribing_queues(
     new_server: NewServer, start: Start
 ) -> None:
-    """5.1: in the step in which it is taken; also into a queue that was declared after the link was set up."""
+    """Check that a message over a link is copied into subscribing queues when it is stored (5.1).
+
+    This includes a queue declared after the link was set up.
+    """
     one, two = await pair(new_server, start)
     sender = await one.client()
     await send_all(sender, b"order.new", [b"before"])
@@ -54,7 +57,10 @@ async def test_message_over_a_link_is_copied_into_subscribing_queues(
 
 
 async def test_full_queue_does_not_block_the_link(new_server: NewServer, start: Start) -> None:
-    """5.1: its copies become dead letters; the queue beside it and all subscribers get theirs."""
+    """Check that a full queue does not block the link: its copies become dead letters (5.1).
+
+    Another queue and all subscribers get theirs.
+    """
     one, two = await pair(new_server, start)
     full = await two.declare("full", **subscribing("t", maxLength=3))
     roomy = await two.declare("roomy", **subscribing("t"))
@@ -72,7 +78,10 @@ async def test_full_queue_does_not_block_the_link(new_server: NewServer, start: 
 
 
 async def test_bridged_message_crosses_no_bridge_behind_a_link(new_server: NewServer, start: Start) -> None:
-    """5.2: BRIDGED: subscribers everywhere get it, queues nowhere; nor at the neighbour's neighbour."""
+    """Check that a bridged message crosses no bridge behind a link, also at the neighbour's neighbour (5.2).
+
+    BRIDGED: all subscribers get it, and no queue.
+    """
     one, two = await pair(new_server, start)
     three = await start(await store(new_server), neighbours=[two.link_address])
     await linked(three)
@@ -93,7 +102,7 @@ async def test_bridged_message_crosses_no_bridge_behind_a_link(new_server: NewSe
 
 
 async def test_copy_over_a_link_is_not_published_again(new_server: NewServer, start: Start) -> None:
-    """5.2: two queues that would feed each other over the link do not."""
+    """Check that a copy over a link is not published again, so that two queues cannot feed each other (5.2)."""
     one, two = await pair(new_server, start)
     here = await one.declare("here", bindings={"text": {"subscribe": ["b"], "publish": "a"}})
     there = await two.declare("there", bindings={"text": {"subscribe": ["a"], "publish": "b"}})

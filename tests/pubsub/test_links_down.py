@@ -1,4 +1,4 @@
-"""Links that are set up, lost and set up again continue where they were without loss (pubsub.md 4.3, 4.5)."""
+"""Links that are lost and set up again continue without loss (pubsub.md 4.3, 4.5)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Pair:
 
 @pytest.fixture
 def link() -> dict[str, float]:
-    """Settings of the pair's links."""
+    """Return settings of the pair's links."""
     return QUICK_LINKS
 
 
@@ -68,12 +68,12 @@ async def pair(new_server: NewServer, start: Start, link: dict[str, float]) -> A
 
 
 async def test_link_carries_messages_sent_after_its_setup(new_server: NewServer, start: Start) -> None:
-    """4.3: the baseline; in both directions."""
+    """Check that a link carries messages sent after its setup, in both directions (4.3: the baseline)."""
     one, two = await start(await store(new_server)), await start(await store(new_server))
     await send_all(await one.client(), b"t", numbered("old of one ", 10))
     await send_all(await two.client(), b"t", numbered("old of two ", 20))
     async with Cable(one.places["link"][1]) as cable:
-        link = await start(two, neighbours=[cable.address])  # of two's store
+        link = await start(two, neighbours=[cable.address])  # in two's store
         await linked(one)
         await linked(link)
         await send_all(await one.client(), b"t", numbered("new of one ", 3))
@@ -88,8 +88,7 @@ async def test_link_carries_messages_sent_after_its_setup(new_server: NewServer,
 
 
 async def test_baseline_survives_reconnection(pair: Pair, start: Start) -> None:
-    """4.3: it is what was there when the link was first set up, not when it was set up last; also after both began
-    anew."""
+    """Check that the baseline survives reconnection and restarts: it is that of the first setup (4.3)."""
     await pair.break_link()
     await send_all(await pair.one.client(), b"t", numbered("while away ", 10))
     later = await start(pair.two, neighbours=[pair.one.link_address])  # it never knew the link
@@ -98,7 +97,10 @@ async def test_baseline_survives_reconnection(pair: Pair, start: Start) -> None:
 
 
 async def test_baseline_limits_requests_but_not_acceptance(new_server: NewServer, start: Start) -> None:
-    """4.3: FOLLOW lists the baseline as held, but such messages are accepted."""
+    """Check that the baseline limits requests but not acceptance (4.3).
+
+    FOLLOW lists the baseline as held, but such messages are accepted.
+    """
     edge = await start(await store(new_server))
     neighbour = Neighbour(await edge.client("link"), b"other")
     await neighbour.say(b"HAVE 1 other inc1 other/inc1:1-9,elsewhere/inc5:3-4")
@@ -109,12 +111,12 @@ async def test_baseline_limits_requests_but_not_acceptance(new_server: NewServer
     await until(lambda: edge.value("penstock_link_messages_total") == 1)
     assert await messages(edge) == [b"old all the same"]
     neighbour.client.close()
-    again = await Neighbour.meet(edge, held=b"other/inc1:1-500")  # the baseline stays
+    again = await Neighbour.meet(edge, held=b"other/inc1:1-500")  # the baseline is unchanged
     assert b"other/inc1:1-9" in again.wish.split(b" ")[4].split(b",")
 
 
 async def test_messages_sent_during_an_outage_are_caught_up(pair: Pair) -> None:
-    """4.3: nothing is lost while a link is down; thousands of messages on either side."""
+    """Check that thousands of messages sent during an outage on either side are caught up (4.3)."""
     await pair.break_link()
     await asyncio.gather(
         send_all(await pair.one.client(), b"t", numbered("one ", MANY)),
@@ -129,7 +131,7 @@ async def test_messages_sent_during_an_outage_are_caught_up(pair: Pair) -> None:
 
 
 async def test_broken_link_continues_where_it_was(pair: Pair) -> None:
-    """4.3: again and again, each time while much is under way: each message arrives once."""
+    """Check that a link broken repeatedly under load continues where it was: each message arrives once (4.3)."""
     reader = await pair.two.client()
     await reader.subscribe(b"1", b"t")
     sending = asyncio.create_task(send_all(await pair.one.client(), b"t", numbered("m", MANY)))
@@ -146,7 +148,7 @@ async def test_broken_link_continues_where_it_was(pair: Pair) -> None:
 
 
 async def test_log_is_not_reread_after_reconnection(pair: Pair) -> None:
-    """4.5: entries before the position of an earlier BEAT are not read again."""
+    """Check that the log is not reread after reconnection before the position of an earlier BEAT (4.5)."""
     await send_all(await pair.one.client(), b"t", numbered("m" * 100, 2000))
     await hold_the_same(pair.one, pair.two)
     head = str((await Replica(pair.one.service.log).state()).head)
@@ -164,12 +166,12 @@ async def test_log_is_not_reread_after_reconnection(pair: Pair) -> None:
     await send_all(await pair.one.client(), b"t", [b"one more"])
     await hold_the_same(pair.one, pair.two)
     assert await messages(pair.two) == [*numbered("m" * 100, 2000), b"one more"]
-    assert pair.cable.carried - carried < 10_000  # not the 200,000 that the log has
+    assert pair.cable.carried - carried < 10_000  # not the 200,000 of the log
     assert await figure(pair.two, "skipped") == 0
 
 
 async def test_unknown_position_starts_at_the_beginning(pair: Pair) -> None:
-    """4.5: a store that lost its data gets messages that were sent before."""
+    """Check that an unknown position starts at the beginning, for a store that lost its data (4.5)."""
     await send_all(await pair.one.client(), b"t", [b"a", b"b"])
     neighbour = await Neighbour.meet(pair.one)
     await neighbour.follow(position=b"99999999999999-7")
@@ -178,9 +180,9 @@ async def test_unknown_position_starts_at_the_beginning(pair: Pair) -> None:
 
 
 async def test_position_is_reported_only_after_its_messages_were_sent(pair: Pair) -> None:
-    """4.5: BEAT; of what was asked for, all up to there has been sent on this link."""
+    """Check that a position is reported by BEAT only after its messages were sent on this link (4.5)."""
     neighbour = await Neighbour.meet(pair.one)
-    assert await neighbour.client.line() == b"BEAT\n"  # nothing was asked for
+    assert await neighbour.client.line() == b"BEAT\n"  # nothing was requested
     await neighbour.follow()
     await send_all(await pair.one.client(), b"t", [b"a", b"b"])
     assert (await neighbour.hear(b"ENTRY")).endswith(b" t a")
@@ -195,7 +197,7 @@ async def test_position_is_reported_only_after_its_messages_were_sent(pair: Pair
 
 
 async def test_new_edge_sends_messages_stored_before_its_start(new_server: NewServer, start: Start) -> None:
-    """4.3: also if nothing more is added to its log."""
+    """Check that a new edge sends messages stored before its start, without later ones (4.3)."""
     server = await store(new_server)
     early = await start(server)
     neighbour = await Neighbour.meet(early)
@@ -213,7 +215,7 @@ async def test_new_edge_sends_messages_stored_before_its_start(new_server: NewSe
 
 @pytest.mark.parametrize("link", [SOON_SILENT])
 async def test_silent_neighbour_is_redialled(pair: Pair) -> None:
-    """4.5: after 15 s of silence (2 s here) the link is closed and set up again."""
+    """Check that a silent neighbour is redialled after 15 s, 2 s here (4.5)."""
     opened = pair.cable.opened
     pair.cable.pinch()
     await until(lambda: pair.two.refusals()["silent"] > 0)
@@ -225,7 +227,10 @@ async def test_silent_neighbour_is_redialled(pair: Pair) -> None:
 
 
 async def test_direct_link_beside_a_slower_path_loses_nothing(new_server: NewServer, start: Start) -> None:
-    """4.3, 4.5: messages in its baseline still arrive over the slower path."""
+    """Check that a direct link beside a slower path loses nothing (4.3, 4.5).
+
+    Messages in its baseline still arrive over the slower path.
+    """
     first, middle = await start(await store(new_server)), await start(await store(new_server))
     async with Cable(first.places["link"][1]) as near, Cable(middle.places["link"][1]) as far:
         patient = QUICK_LINKS | {"silence_s": 30.0}

@@ -1,6 +1,6 @@
 """Several edges on one store: one of them follows a neighbour, and another when it ends (pubsub.md 4.2, 4.3).
 
-Those that are killed are programs of their own.
+Edges that are killed are separate processes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FOLLOWING = "penstock_links_following"
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """Starts edges: `program(server, neighbours, **settings of links)`."""
+    """Start edges: `program(server, neighbours, **settings of links)`."""
     made: list[TextEdge] = []
 
     def start_one(server: Any, neighbours: list[str], **link: Any) -> TextEdge:
@@ -40,7 +40,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 
 async def follows(edge: TextEdge) -> None:
-    """The edge does."""
+    """Wait until the edge follows."""
 
     async def one() -> bool:
         return await asyncio.to_thread(edge.sample, FOLLOWING) == 1.0
@@ -49,17 +49,20 @@ async def follows(edge: TextEdge) -> None:
 
 
 async def met(edge: LiveEdge, number: int) -> None:
-    """So many connections have come and are there."""
+    """Wait until so many connections are set up."""
     await until(lambda: len(edge.connections("link")) == number)
 
 
 async def test_another_edge_takes_over_a_killed_follower(
     new_server: NewServer, start: Start, program: Program
 ) -> None:
-    """4.3: no message is lost or duplicated; messages sent meanwhile are caught up."""
+    """Check that another edge takes over from a killed follower (4.3).
+
+    No message is lost or duplicated; messages sent meanwhile are caught up.
+    """
     one = await start(await store(new_server))
     server = await store(new_server)
-    watching = await start(server)  # no link of its own: it sees what arrives
+    watching = await start(server)  # without a link of its own: it reads messages from the store
     reader = await watching.client()
     await reader.subscribe(b"1", b"t")
     first = program(server, [one.link_address])
@@ -80,7 +83,7 @@ async def test_another_edge_takes_over_a_killed_follower(
 
 
 async def test_graceful_stop_hands_over_at_once(new_server: NewServer, start: Start) -> None:
-    """4.3: no other waits until the lease has run out, which would be ten minutes here."""
+    """Check that a graceful stop hands over at once, before the lease of ten minutes expires (4.3)."""
     one, server = await start(await store(new_server)), await store(new_server)
     first = LiveEdge(server.url, neighbours=[one.link_address], link={**QUICK_LINKS, "lease_s": 600.0})
     await first.start()
@@ -95,23 +98,26 @@ async def test_graceful_stop_hands_over_at_once(new_server: NewServer, start: St
 async def test_edges_on_one_store_close_their_link(
     new_server: NewServer, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """4.5: they find that they bear the same store id, say so once and close the link; not dialled again at once."""
+    """Check that edges on one store detect the same id, log it once and close their link (4.5).
+
+    It is not dialled again at once.
+    """
     caplog.set_level(logging.INFO)
     server = await store(new_server)
     one = await start(server)
     two = await start(server, neighbours=[one.link_address, f"localhost:{one.places['link'][1]}"])
     await until(lambda: len(two.log.events("link_to_itself")) >= 1)
     await until(lambda: not one.connections("link"))
-    # both ways were tried, and neither again: `opened` counts
+    # both directions were tried, and neither again: `opened` counts
     await until(lambda: opened(one, "link") == 2)
     reader = await one.client()
     await reader.subscribe(b"1", b"t")
     await (await two.client()).publish(b"t", b"through the store")
     assert await reader.line() == b"MESSAGE 1 through the store\n"
-    await asyncio.sleep(1.0)  # five times as long as a link that broke would wait
+    await asyncio.sleep(1.0)  # five times the delay after a broken link
     assert opened(one, "link") == 2
     warned = [r for r in caplog.records if vars(r).get("action") == "link_to_itself"]
-    assert len(warned) == 2  # once by each side, though there were two ways
+    assert len(warned) == 2  # once on each side, although there were two connections
     assert all("the same store, no link is needed" in record.getMessage() for record in warned)
     assert one.value("penstock_links_serving") == two.value("penstock_links_following") == 0
 

@@ -19,7 +19,10 @@ def hub_of(edge: LiveEdge) -> LinkHub:
 
 
 async def test_links_are_set_up_again_after_a_failover(server: Server, edge: LiveEdge) -> None:
-    """4.4, 4.5: the greeting is no longer true; also on a standby link."""
+    """Check that links are set up again after a failover, also a standby link (4.4, 4.5).
+
+    Their greeting no longer matches the store.
+    """
     holder = await Neighbour.meet(edge)
     spare = Neighbour(await edge.client("link"), holder.name)
     await spare.say(b"HAVE 1 other inc1 -")
@@ -27,14 +30,17 @@ async def test_links_are_set_up_again_after_a_failover(server: Server, edge: Liv
     server.call("HSET", edge.service.log.keys.log[1], "server", "another one")
     await holder.closed()
     await spare.closed()
-    assert edge.refusals() == {}  # it was not for their silence
+    assert edge.refusals() == {}  # silence was not the reason
     again = await Neighbour.meet(edge)
     assert again.have.split(b" ")[:3] == holder.have.split(b" ")[:3]
     assert again.have.split(b" ")[3] != holder.have.split(b" ")[3]
 
 
 def test_link_that_ends_late_does_not_hide_a_newer_one(edge: LiveEdge) -> None:
-    """4.5: its lease expired and another link of this process has it: a clone is still detected."""
+    """Check that a link that ends late does not hide a newer one (4.5).
+
+    Its lease expired and another link of this process has it: a clone is still detected.
+    """
     hub, peer = hub_of(edge), Peer("192.0.2.1", 7172)
     old, new, clone = (Have(b"other", incarnation, {}) for incarnation in (b"i1", b"i1", b"i2"))
     hub.follows(old)

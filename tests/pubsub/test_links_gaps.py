@@ -1,4 +1,4 @@
-"""What one neighbour has no more, another brings (pubsub.md 4.5, decision 9)."""
+"""Messages that one neighbour no longer has come from another (pubsub.md 4.5, decision 9)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def is_trimmed(edge: LiveEdge, below: int) -> Callable[[], object]:
 async def test_restored_store_recovers_messages_from_any_neighbour(
     new_server: NewServer, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.4, 4.5: though the first that it spoke to after that had trimmed most of it, and had it in no memory."""
+    """Check that a restored store recovers messages from any neighbour (4.4, 4.5).
+
+    The first neighbour that it linked with had trimmed most of them, also from memory.
+    """
     monkeypatch.setattr(recent_entries, "KEPT_BYTES", 0)
     forgetful = await start(await store(new_server), log=SMALL_LOG)
     keeper = await start(await store(new_server), neighbours=[forgetful.link_address])
@@ -77,8 +80,11 @@ async def test_restored_store_recovers_messages_from_any_neighbour(
 async def test_restored_store_recovers_trimmed_messages_from_memory(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """4.5: from the log's beginning on, so that the neighbour's place there need not be in the era of what followed."""
-    seldom = {**SMALL_LOG, "trim_s": 3.0}  # not before it has followed its own log so far
+    """Check that a restored store recovers trimmed messages from a neighbour's memory (4.5).
+
+    They are sent from the log's beginning, as the place there may belong to an earlier era.
+    """
+    seldom = {**SMALL_LOG, "trim_s": 3.0}  # not before it has read its own log so far
     forgetful = await start(await store(new_server), log=seldom)
     server = await store(new_server)
     restored = await start(server, neighbours=[forgetful.link_address])
@@ -104,7 +110,7 @@ async def test_restored_store_recovers_trimmed_messages_from_memory(
 
 
 async def test_gap_over_all_numbers_hides_no_messages(new_server: NewServer, start: Start) -> None:
-    """4.5: one line about all numbers that a third store will ever give out hides none of them."""
+    """Check that a gap over all numbers hides no messages that a third store creates later (4.5)."""
     honest = await start(await store(new_server))
     edge = await start(await store(new_server), neighbours=[honest.link_address])
     behind = await start(await store(new_server), neighbours=[edge.link_address])

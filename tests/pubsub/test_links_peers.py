@@ -1,4 +1,4 @@
-"""Neighbours that Peers in the store name, while the edge runs (pubsub.md 4.1; docs/pubsub.md, Links)."""
+"""Neighbours named by Peers in the store while the edge runs (pubsub.md 4.1; docs/pubsub.md, Links)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def apply(edge: LiveEdge, name: str, *addresses: str) -> None:
 
 
 async def test_added_peer_is_linked_and_removed_peer_is_unlinked(new_server: NewServer, start: Start) -> None:
-    """Other links are not affected; a removed neighbour's link is closed and not dialled again."""
+    """Check that an added peer is linked and a removed one is unlinked without affecting other links."""
     one, two = await start(await store(new_server)), await start(await store(new_server))
     edge = await start(await store(new_server))
     await apply(edge, "one", one.link_address)
@@ -40,12 +40,12 @@ async def test_added_peer_is_linked_and_removed_peer_is_unlinked(new_server: New
     await hold_the_same(edge, one, number=1)
     await apply(edge, "two", two.link_address)
     await linked(edge, 2)
-    await hold_the_same(edge, one, two, number=2)  # what was sent meanwhile is caught up
+    await hold_the_same(edge, one, two, number=2)  # messages sent meanwhile are caught up
     assert one.connections("link") == [connection]
 
 
 async def test_lease_of_a_removed_neighbour_is_released_at_once(new_server: NewServer, start: Start) -> None:
-    """4.3: the lease is given back, long before it would run out."""
+    """Check that the lease of a removed neighbour is released at once, long before it expires (4.3)."""
     one, server = await start(await store(new_server)), await store(new_server)
     lasting = {"link": {"beat_s": 0.1, "silence_s": 2.0, "reconnect_s": 0.2, "lease_s": 600.0}}
     edge = await start(server, **lasting)
@@ -58,7 +58,7 @@ async def test_lease_of_a_removed_neighbour_is_released_at_once(new_server: NewS
 
 
 async def test_neighbour_in_the_settings_stays(new_server: NewServer, start: Start) -> None:
-    """Also if a Peer with its address is removed."""
+    """Check that a neighbour in the settings stays if a Peer with its address is removed."""
     one = await start(await store(new_server))
     edge = await start(await store(new_server), neighbours=[one.link_address])
     await linked(edge)
@@ -72,7 +72,7 @@ async def test_neighbour_in_the_settings_stays(new_server: NewServer, start: Sta
 
 
 async def test_peers_that_cannot_be_linked_are_logged_once(new_server: NewServer, start: Start) -> None:
-    """However often they are dialled."""
+    """Check that peers that cannot be linked are logged once, however often they are dialled."""
     dialled = 0
 
     def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -98,7 +98,7 @@ async def test_peers_that_cannot_be_linked_are_logged_once(new_server: NewServer
 
 
 async def test_peer_on_the_same_store_is_logged_and_not_linked(new_server: NewServer, start: Start) -> None:
-    """An operator may list all servers that there are."""
+    """Check that a peer on the same store is logged and not linked: operators may list all servers."""
     server = await store(new_server)
     edge, twin = await start(server), await start(server)
     await apply(edge, "all", edge.link_address, twin.link_address)
@@ -131,5 +131,5 @@ async def test_number_of_peers_is_limited_and_logged(server: Server, start: Star
     ],
 )
 def test_default_port_is_the_link_port(address: str, place: tuple[str, int], shown: str) -> None:
-    """4.3"""
+    """Check that the default port is the link port (4.3)."""
     assert (place_of(address), str(place_of(address))) == (place, shown)

@@ -1,4 +1,4 @@
-"""What a neighbour must not say: the link is closed and the reason counted, and nothing of it is stored (4.5, 4.7)."""
+"""Invalid input of a neighbour: the link is closed, the reason counted, and nothing of it is stored (4.5, 4.7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.servers import Server
 
 HAVE = b"HAVE 1 other inc1 -\n"
 ENTRY = b"ENTRY other inc1 1 t m\n"
-BAD = {  # what is said after both have met, and why it is refused
+BAD = {  # input after both greetings, and the reason to refuse it
     "unknown_verb": b"HELLO there\n",
     "bad_line": b"ENTRY other inc1 01 t m\n",
     "bad_held": b"FOLLOW 1 other inc1 other/inc1:5-1\n",
@@ -24,7 +24,7 @@ BAD = {  # what is said after both have met, and why it is refused
     "greeted_twice": HAVE,
     "follow_out_of_turn": b"FOLLOW 1 other inc1 -\n" * 2,
 }
-BEFORE = {  # what is said at once
+BEFORE = {  # input without a greeting
     "bad_version": b"HAVE 2 other inc1 -\n",
     "not_asked_for": ENTRY,
     "follow_out_of_turn": b"FOLLOW 1 other inc1 -\n",
@@ -41,7 +41,7 @@ async def refused(edge: LiveEdge, reason: str) -> None:
 
 @pytest.mark.parametrize("reason", BAD)
 async def test_a_line_that_breaks_the_grammar_ends_the_link(edge: LiveEdge, reason: str) -> None:
-    """4.7: what came before it is carried out."""
+    """Check that a line that breaks the grammar ends the link after earlier lines were carried out (4.7)."""
     neighbour = await Neighbour.meet(edge)
     await neighbour.client.send(ENTRY + BAD[reason] + b"ENTRY other inc1 2 t behind it\n")
     await neighbour.closed()
@@ -52,7 +52,7 @@ async def test_a_line_that_breaks_the_grammar_ends_the_link(edge: LiveEdge, reas
 
 @pytest.mark.parametrize("reason", BEFORE)
 async def test_entries_without_a_request_are_refused(edge: LiveEdge, reason: str) -> None:
-    """4.5: HAVE is the first line, and entries may follow only after FOLLOW."""
+    """Check that entries without a request are refused: HAVE is first, and entries follow FOLLOW (4.5)."""
     client = await edge.client("link")
     await client.send(BEFORE[reason])
     await Neighbour(client, b"other").closed()
@@ -61,7 +61,10 @@ async def test_entries_without_a_request_are_refused(edge: LiveEdge, reason: str
 
 
 async def test_entries_before_follow_are_refused(edge: LiveEdge) -> None:
-    """4.3: the edge had no time to ask; and while it follows this neighbour elsewhere, it does not ask here."""
+    """Check that entries before FOLLOW are refused (4.3).
+
+    The edge had no time to request them, or follows this neighbour on another link.
+    """
     client = await edge.client("link")
     await client.send(HAVE + ENTRY)
     await Neighbour(client, b"other").closed()
@@ -79,7 +82,7 @@ async def test_entries_before_follow_are_refused(edge: LiveEdge) -> None:
     "rest", [b"ENTRY other inc1 2 t half a li", b"FOLLOW 1 other inc1 other/inc1:1-5,\n"]
 )
 async def test_a_line_cut_short_is_counted(edge: LiveEdge, rest: bytes) -> None:
-    """4.7: FIN inside a line or a list."""
+    """Check that a FIN inside a line or a list is counted (4.7)."""
     neighbour = await Neighbour.meet(edge)
     await neighbour.client.send(ENTRY + rest)
     neighbour.client.half_close()
@@ -88,7 +91,7 @@ async def test_a_line_cut_short_is_counted(edge: LiveEdge, rest: bytes) -> None:
 
 
 async def test_fin_between_lines_is_no_error(edge: LiveEdge) -> None:
-    """4.7: FIN between lines is no fault."""
+    """Check that a FIN between lines is no error (4.7)."""
     neighbour = await Neighbour.meet(edge)
     neighbour.client.half_close()
     await neighbour.closed()
@@ -98,7 +101,7 @@ async def test_fin_between_lines_is_no_error(edge: LiveEdge) -> None:
 
 
 async def test_neighbours_error_is_logged_and_ends_the_link(edge: LiveEdge) -> None:
-    """4.5: ERROR names the reason before the link is closed."""
+    """Check that a neighbour's ERROR is logged with its reason and ends the link (4.5)."""
     neighbour = await Neighbour.meet(edge)
     await neighbour.say(b"ERROR we have moved")
     await neighbour.closed()
@@ -107,7 +110,7 @@ async def test_neighbours_error_is_logged_and_ends_the_link(edge: LiveEdge) -> N
 
 
 async def test_silent_neighbour_is_closed(new_server: NewServer, start: Start) -> None:
-    """4.7: silent; 2 s here. One that only beats is not."""
+    """Check that a silent neighbour is closed after 2 s here, and one that only beats is not (4.7)."""
     edge = await start(await store(new_server), link=SOON_SILENT)
     quiet, beating = await Neighbour.meet(edge, b"quiet"), await Neighbour.meet(edge, b"beating")
     await linked(edge, 2)
@@ -124,7 +127,7 @@ async def test_silent_neighbour_is_closed(new_server: NewServer, start: Start) -
 
 
 async def test_failing_neighbour_is_redialled_with_backoff(server: Server, start: Start) -> None:
-    """4.3, 4.7: each time it takes longer until the next one; 1 s at most here."""
+    """Check that a failing neighbour is redialled with back-off, here up to 1 s (4.3, 4.7)."""
     comes: list[float] = []
 
     async def greet_badly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -143,10 +146,13 @@ async def test_failing_neighbour_is_redialled_with_backoff(server: Server, start
 
 
 async def test_too_long_line_is_refused_unbuffered(server: Server, start: Start) -> None:
-    """4.5, 4.7: as long as the largest entry plus 4 KiB; clients are served meanwhile."""
+    """Check that a line longer than the largest entry plus 4 KiB is refused unbuffered (4.5, 4.7).
+
+    Clients are served meanwhile.
+    """
     edge = await start(server, link=QUICK_LINKS | {"max_line_bytes": 1 << 20})
     neighbour = await Neighbour.meet(edge)
-    await neighbour.say(b"ENTRY other inc1 1 t " + b"x" * ((1 << 20) - 21))  # as long as may be
+    await neighbour.say(b"ENTRY other inc1 1 t " + b"x" * ((1 << 20) - 21))  # the longest allowed
     await until(lambda: edge.value("penstock_link_messages_total") == 1)
     await neighbour.client.send(b"ENTRY other inc1 2 t ")
     sent = 0
@@ -154,7 +160,7 @@ async def test_too_long_line_is_refused_unbuffered(server: Server, start: Start)
     while not edge.refusals():
         assert edge.budget.total <= (1 << 20) + (
             256 << 10
-        )  # what comes in one go is looked at before it is counted
+        )  # octets of one read are handled before they are counted
         neighbour.client.writer.write(b"x" * (64 << 10))
         sent += 64 << 10
         await client.nothing_more()
@@ -164,7 +170,7 @@ async def test_too_long_line_is_refused_unbuffered(server: Server, start: Start)
 
 
 async def test_clients_are_served_during_a_neighbours_flood(server: Server, start: Start) -> None:
-    """4.3: what the store cannot take waits at the neighbour, not here."""
+    """Check that clients are served during a neighbour's flood: excess input waits at the neighbour (4.3)."""
     edge = await start(server)
     neighbour = await Neighbour.meet(edge)
     client = await edge.client()
@@ -177,7 +183,7 @@ async def test_clients_are_served_during_a_neighbours_flood(server: Server, star
         await until(lambda: edge.listeners["link"].traffic.received > 4 << 20)
         await asyncio.sleep(0.3)
         received = edge.listeners["link"].traffic.received
-        assert received < 6 << 20, "4 MiB, and what came in the same go"
+        assert received < 6 << 20, "4 MiB, and the octets of the same read"
         await client.nothing_more()
     finally:
         running.cont()

@@ -22,13 +22,20 @@ from tests.pubsub.test_links_stores import copy_of, restore, stores_again
 from tests.servers import Server
 
 HOUR_MS = 3_600_000
-SLOW_BEATS = {**QUICK_LINKS, "beat_s": 2.0, "silence_s": 15.0}  # the store is back before they miss it
+SLOW_BEATS = {
+    **QUICK_LINKS,
+    "beat_s": 2.0,
+    "silence_s": 15.0,
+}  # the store is back before its absence is noticed
 
 
 async def test_store_restored_to_before_its_link_recovers_its_own_messages(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """4.3, 4.4: for it the link is new then, but what it sent itself never counts as there before."""
+    """Check that a store restored to before its link recovers its own messages (4.3, 4.4).
+
+    Its link is new then, but its own messages never count as baseline.
+    """
     one, server = await start(await store(new_server)), await store(new_server)
     two = await start(server)
     await send_all(await two.client(), b"t", numbered("before ", 5))
@@ -57,7 +64,7 @@ class AnHourBack:
         self.copy = Path()
 
     async def begin(self, folder: Path) -> None:
-        """The places of the log are an hour ahead from now on."""
+        """Move the places of the log an hour ahead."""
         await stores_again(self.edge)
         self.copy = await asyncio.to_thread(copy_of, self.server, folder)
         await until(self.edge.is_ready)
@@ -67,7 +74,7 @@ class AnHourBack:
         await stores_again(self.edge)
 
     async def restore(self) -> None:
-        """And what is stored now has places before those."""
+        """Restore, so that later messages have earlier places."""
         await asyncio.to_thread(restore, self.server, self.copy)
         await until(self.edge.is_ready)
         await stores_again(self.edge)
@@ -76,7 +83,7 @@ class AnHourBack:
 async def test_subscribers_are_served_after_the_log_went_back(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """3.1, 4.2: earlier and new subscribers, in the order of the log."""
+    """Check that earlier and new subscribers are served in log order after the log went back (3.1, 4.2)."""
     server = await store(new_server)
     edge = await start(server)
     back = AnHourBack(server, edge)
@@ -99,7 +106,7 @@ async def test_subscribers_are_served_after_the_log_went_back(
 async def test_memory_does_not_revive_messages_missing_in_a_restored_log(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """3.4: slow consumers get from memory only what the log holds."""
+    """Check that memory does not revive messages missing in a restored log, for slow consumers (3.4)."""
     server = await store(new_server)
     edge = await start(server)
     sender, subscriber = await edge.client(), await edge.client()
@@ -123,7 +130,7 @@ async def test_memory_does_not_revive_messages_missing_in_a_restored_log(
 async def test_links_continue_after_the_log_went_back(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """4.4, 4.5: places reported before are invalid."""
+    """Check that links continue after the log went back: places reported before are invalid (4.4, 4.5)."""
     server = await store(new_server)
     two = await start(server)
     one = await start(await store(new_server), neighbours=[two.link_address])
@@ -145,7 +152,10 @@ async def test_links_continue_after_the_log_went_back(
 async def test_standby_link_continues_after_the_log_went_back(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """4.4: another connection has the lease, so this one must detect the change itself."""
+    """Check that a standby link continues after the log went back (4.4).
+
+    Another connection has the lease, so this one must detect the change itself.
+    """
     server = await store(new_server)
     edge = await start(server, link=SLOW_BEATS)
     back = AnHourBack(server, edge)

@@ -1,4 +1,4 @@
-"""Neighbours whose numbers have very many intervals (pubsub.md 4.3-4.5, 4.7, decision 9)."""
+"""Neighbours with very many intervals of numbers (pubsub.md 4.3-4.5, 4.7, decision 9)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.pubsub.stores import (
     store,
 )
 
-SCATTERED = 1000  # pieces that the numbers of one origin may come in
-PROMPT_S = 2.0  # what a store that has not much to do needs at most, on a slow machine
+SCATTERED = 1000  # the limit of intervals per origin
+PROMPT_S = 2.0  # the most time that a lightly loaded store needs on a slow machine
 LIST_ITEM = 1500  # intervals of 33 octets that go into one line of a list
 
 
 async def ended(neighbour: Neighbour, edge: LiveEdge) -> None:
-    """Its link was closed for them, and the store has time for others."""
+    """Check that its link was closed for the intervals, and the store serves others."""
     await until(lambda: edge.refusals() == {"numbers_scattered": 1})
     await neighbour.closed()
     async with asyncio.timeout(PROMPT_S):
@@ -37,7 +37,7 @@ async def ended(neighbour: Neighbour, edge: LiveEdge) -> None:
 
 @pytest.mark.parametrize("line", [b"ENTRY other inc1 %d t m", b"GAP other inc1 %d %d"])
 async def test_too_many_intervals_end_the_link(new_server: NewServer, start: Start, line: bytes) -> None:
-    """4.4, decision 9: every step of the store would take longer."""
+    """Check that too many intervals end the link, as each store operation would take longer (4.4, decision 9)."""
     edge = await start(await store(new_server))
     neighbour = await Neighbour.meet(edge)
     odd = range(1, 40_000, 2)
@@ -56,7 +56,10 @@ async def edge_pieces(edge: LiveEdge) -> dict[tuple[bytes, bytes], int]:
 
 
 async def test_many_origins_do_not_prevent_greetings(new_server: NewServer, start: Start) -> None:
-    """4.5: each origin within bounds, and together more than a list may have."""
+    """Check that many origins do not prevent greetings (4.5).
+
+    Each origin is within bounds, and together they exceed one list.
+    """
     server = await store(new_server)
     edge = await start(server)
     odd = b"+".join([b"%d-%d" % (number, number) for number in range(1, 2 * SCATTERED, 2)])
@@ -73,7 +76,7 @@ async def test_many_origins_do_not_prevent_greetings(new_server: NewServer, star
 
 
 async def whole_list(client: Client, verb: bytes) -> bytes:
-    """All lines of it (4.5)."""
+    """Return all lines of the list (4.5)."""
     said = b""
     while not said or said.endswith(b",\n"):
         line = await client.line()
@@ -83,7 +86,10 @@ async def whole_list(client: Client, verb: bytes) -> bytes:
 
 
 async def test_too_long_greeting_ends_the_link(new_server: NewServer, start: Start) -> None:
-    """4.3, decision 9: what a neighbour had at first is written down for ever, so it is at most 1 MiB."""
+    """Check that a too long greeting ends the link: a baseline is stored permanently, so its limit is 1 MiB.
+
+    (4.3, decision 9)
+    """
     edge = await start(await store(new_server))
     client = await edge.client("link")
     first, lines = 9 * 10**15, []

@@ -1,4 +1,4 @@
-"""What links do when a store loses something: its server, its last hours, its oldest messages (pubsub.md 4.4-4.6)."""
+"""Links of stores that lose their server, recent data or oldest messages (pubsub.md 4.4-4.6)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KIB = b"x" * 1000
 
 
 def restore(server: Server, copy: Path) -> None:
-    """Puts an older copy of its data in the place of what it has."""
+    """Replace its data with an older copy."""
     server.kill9()
     shutil.rmtree(server.directory)
     shutil.copytree(copy, server.directory)
@@ -44,7 +44,7 @@ def restore(server: Server, copy: Path) -> None:
 
 
 def copy_of(server: Server, folder: Path) -> Path:
-    """Of its data, taken while it does not run."""
+    """Return a copy of its data, taken while it is stopped."""
     server.kill9()
     copy = Path(shutil.copytree(server.directory, folder / "copy", ignore=SOCKETS))
     server.restart()
@@ -52,12 +52,12 @@ def copy_of(server: Server, folder: Path) -> Path:
 
 
 async def counted_as_gaps(edge: LiveEdge, number: int) -> None:
-    """The store knows a moment before its edge does."""
+    """Wait until the gaps are counted: the store knows a moment before its edge does."""
     await until(lambda: edge.value("penstock_link_gaps_total") == number)
 
 
 async def stores_again(edge: LiveEdge) -> None:
-    """Reconnect: an edge that detects the loss of acknowledged messages closes clients without an answer (3.1)."""
+    """Reconnect; an edge that detects the loss of acknowledged messages closes clients without an answer (3.1)."""
 
     async def stores() -> bool:
         return await (await edge.client()).ask(b"SEND t %b\n" % PROBE) == b"OK\n"
@@ -66,14 +66,17 @@ async def stores_again(edge: LiveEdge) -> None:
 
 
 async def is_back(*edges: LiveEdge) -> None:
-    """The edges follow their logs again, and each other's."""
+    """Wait until the edges follow their logs and each other again."""
     for edge in edges:
         await until(edge.is_ready)
         await linked(edge)
 
 
 async def test_restored_store_loses_nothing(new_server: NewServer, start: Start, tmp_path: Path) -> None:
-    """4.4: its new messages are new to its neighbours, and it recovers lost ones from them."""
+    """Check that a restored store loses nothing (4.4).
+
+    Its new messages are new to its neighbours, and it recovers lost ones from them.
+    """
     one, server = await start(await store(new_server)), await store(new_server)
     two = await start(server, neighbours=[one.link_address])
     await is_back(one, two)
@@ -96,14 +99,17 @@ async def test_restored_store_loses_nothing(new_server: NewServer, start: Start,
     assert sorted(await messages(one)) == sorted(await messages(two))
     assert sorted(message for message in await messages(one) if message != PROBE) == everything
     assert messages_in(same) == len(await messages(one))
-    assert len(same) >= 4  # one's, and two's before, after the copy, and after the restore
+    assert len(same) >= 4  # those of one, and of two before the copy, after it, and after the restore
     assert await figure(one, "gaps") == await figure(two, "gaps") == 0
 
 
 async def test_edge_detects_a_restore_that_it_did_not_see(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """4.4: also if nothing is sent at the restored store, and its link never broke."""
+    """Check that an edge detects a restore that it did not see (4.4).
+
+    Nothing is sent at the restored store, and its link never broke.
+    """
     one, server = await start(await store(new_server)), await store(new_server)
     two = await start(server, neighbours=[one.link_address])
     await is_back(one, two)
@@ -118,7 +124,7 @@ async def test_edge_detects_a_restore_that_it_did_not_see(
 
 
 async def test_killed_store_server_under_a_link(new_server: NewServer, start: Start) -> None:
-    """4.3: each side's server is killed while messages pass both ways; every log has each once."""
+    """Check that killing either store server while messages pass both ways loses and duplicates none (4.3)."""
     servers = [await store(new_server), await store(new_server)]
     one = await start(servers[0])
     two = await start(servers[1], neighbours=[one.link_address])
@@ -130,7 +136,7 @@ async def test_killed_store_server_under_a_link(new_server: NewServer, start: St
             await send_all(await edge.client(), b"t", more)
             sent += more
         server = servers[step % 2]
-        await asyncio.to_thread(server.kill9)  # while the last of them are on their way
+        await asyncio.to_thread(server.kill9)  # while the last of them are under way
         await asyncio.to_thread(server.restart)
         await until(one.is_ready)
         await until(two.is_ready)
@@ -143,7 +149,7 @@ async def test_killed_store_server_under_a_link(new_server: NewServer, start: St
 
 
 async def test_trimmed_messages_are_reported_as_a_gap(new_server: NewServer, start: Start) -> None:
-    """4.5: counted and shown, here and at the neighbour's neighbour."""
+    """Check that trimmed messages are reported as a gap, here and at the neighbour's neighbour (4.5)."""
     one = await start(await store(new_server), log=SMALL_LOG)
     async with Cable(one.places["link"][1]) as cable:
         two = await start(await store(new_server), neighbours=[cable.address])
@@ -153,14 +159,14 @@ async def test_trimmed_messages_are_reported_as_a_gap(new_server: NewServer, sta
         cable.pull_out()
         await unlinked(one)
         writer = await one.client()
-        for i in range(300):  # one by one: an entry that is larger than the log may be is trimmed at once
+        for i in range(300):  # one by one: an entry larger than the log's limit is trimmed at once
             await writer.publish(b"t", b"%d %b" % (i, KIB))
 
         async def is_trimmed() -> bool:
             return len(await messages(one)) < 100
 
         await until(is_trimmed)
-        one.service.recent_entries.clear()  # what is in memory still would be sent from there
+        one.service.recent_entries.clear()  # messages still in memory would be sent from there
         cable.plug_in()
         await hold_the_same(one, two, three)
     kept = await messages(two)
@@ -174,7 +180,7 @@ async def test_trimmed_messages_are_reported_as_a_gap(new_server: NewServer, sta
 
 
 async def test_trimmed_messages_in_memory_are_sent(new_server: NewServer, start: Start) -> None:
-    """4.5: messages in memory are sent and not reported as trimmed."""
+    """Check that trimmed messages in memory are sent and not reported as trimmed (4.5)."""
     edge = await start(await store(new_server), log=SMALL_LOG)
     writer = await edge.client()
     await writer.publish(b"t", b"1")
@@ -188,7 +194,7 @@ async def test_trimmed_messages_in_memory_are_sent(new_server: NewServer, start:
     await until(is_trimmed)
     neighbour = await Neighbour.meet(edge)
     await neighbour.follow(position=head)
-    assert (await neighbour.hear(b"GAP")).endswith(b" 1 1")  # stands before the place
+    assert (await neighbour.hear(b"GAP")).endswith(b" 1 1")  # is before the place
     for number in range(2, 201):
         assert (await neighbour.hear(b"ENTRY")).split(b" ")[3] == b"%d" % number
 
@@ -201,7 +207,7 @@ async def until_messages(edge: LiveEdge, wanted: list[bytes]) -> None:
 
 
 async def test_gaps_are_forwarded(new_server: NewServer, start: Start) -> None:
-    """4.5: while their link stays as it is; and each of them counts them."""
+    """Check that gaps are forwarded over standing links, and each store counts them (4.5)."""
     one = await start(await store(new_server))
     two = await start(await store(new_server), neighbours=[one.link_address])
     await linked(one)
@@ -226,7 +232,7 @@ async def test_gaps_are_forwarded(new_server: NewServer, start: Start) -> None:
 
 
 async def test_messages_trimmed_before_sending_are_a_gap(new_server: NewServer, start: Start) -> None:
-    """4.5: it was to be sent and is there no more; what is left of the log follows."""
+    """Check that messages trimmed before sending are a gap, and the rest of the log follows (4.5)."""
     edge = await start(await store(new_server), log=SMALL_LOG)
     neighbour = await Neighbour.meet(edge, receive_buffer=4096)
     await neighbour.follow()

@@ -21,7 +21,7 @@ def dialling(tls: dict[str, Any]) -> dict[str, Any]:
 
 
 async def carries(one: LiveEdge, two: LiveEdge) -> None:
-    """Everything, both ways."""
+    """Check that the link carries messages both ways."""
     await linked(one)
     await linked(two)
     large = [b"x" * 60_000, *numbered("m", 500)]
@@ -46,7 +46,7 @@ async def never_meets(edge: LiveEdge, text: str) -> None:
 async def test_a_link_with_certificates_on_both_sides(
     new_server: NewServer, start: Start, authority: Authority
 ) -> None:
-    """4.3: mutual TLS verifies both sides."""
+    """Check that a link with certificates on both sides works: mutual TLS (4.3)."""
     one = await start(await store(new_server), **listening(authority.mutual()))
     tls = authority.dialler("two.example.org", common_name="store two")
     two = await start(await store(new_server), neighbours=[one.link_address], **dialling(tls))
@@ -57,7 +57,7 @@ async def test_a_link_with_certificates_on_both_sides(
 async def test_a_neighbour_of_another_authority_is_refused(
     new_server: NewServer, start: Start, authority: Authority, stranger: Authority
 ) -> None:
-    """4.3: and the reason is logged."""
+    """Check that a neighbour of another authority is refused and the reason is logged (4.3)."""
     one = await start(await store(new_server), **listening(stranger.listener()))
     neighbours = [one.link_address]
     two = await start(await store(new_server), neighbours=neighbours, **dialling(authority.dialler()))
@@ -68,7 +68,7 @@ async def test_a_neighbour_of_another_authority_is_refused(
 async def test_neighbour_without_a_certificate_is_refused(
     new_server: NewServer, start: Start, authority: Authority, stranger: Authority
 ) -> None:
-    """4.3: if certificates are required; it gets no greeting."""
+    """Check that a neighbour without a required certificate is refused without a greeting (4.3)."""
     one = await start(await store(new_server), **listening(authority.mutual()))
     foreign = stranger.dialler("two.example.org")
     tls = authority.dialler() | {"certificate": foreign["certificate"], "key": foreign["key"]}

@@ -1,4 +1,4 @@
-"""An edge that cannot read the log for a while, though everything else works (pubsub.md 3.2, 3.6)."""
+"""An edge that cannot read the log for a while, while other store requests work (pubsub.md 3.2, 3.6)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tests.pubsub.live import LiveEdge
 from tests.pubsub.slow import SMALL, TIGHT, LateAnswers, behind, publish, stuck
 from tests.servers import Server
 
-MOST = 1 << 16  # octets that the log keeps
+MOST = 1 << 16  # octets kept in the log
 SHORT = {"max_bytes": MOST, "trim_s": 0.05}
 
 
 @pytest.fixture
 async def cable(server: Server) -> AsyncIterator[Cable]:
-    """Between an edge and the shared store."""
+    """Return a cable between an edge and the shared store."""
     async with Cable(server.port) as between:
         yield between
 
 
 async def blind(cable: Cable, server: Server, edge: LiveEdge) -> None:
-    """The edge does not see the log any more, until the cable is plugged in; all else that it asks is answered."""
+    """Cut the edge off from the log until the cable is restored; its other requests are answered."""
     cable.take_no_more()
     followers = await until(lambda: [line for line in clients(server) if b" cmd=xread " in line])
     for line in followers:
@@ -40,7 +40,7 @@ def clients(server: Server) -> list[bytes]:
 
 
 async def trimmed(edge: LiveEdge, most: int = MOST) -> int:
-    """Waits until the log is as short as it should be; how many messages there were before what is left of it."""
+    """Wait until the log is trimmed; return how many messages were trimmed."""
 
     async def is_short() -> bool:
         return int((await edge.service.log.figures())["bytes"]) <= most
@@ -50,7 +50,7 @@ async def trimmed(edge: LiveEdge, most: int = MOST) -> int:
 
 
 async def followed(edge: LiveEdge) -> Place:
-    """Up to where the edge has seen the log."""
+    """Return the place up to which the edge has read the log."""
     place: Place = await until(lambda: edge.service.fanout.place)
     return place
 
@@ -58,9 +58,11 @@ async def followed(edge: LiveEdge) -> Place:
 async def test_subscribers_learn_how_many_messages_were_trimmed_during_an_outage(
     cable: Cable, server: Server, start: Start
 ) -> None:
-    """3.6: each subscriber is sent the number of lost messages and closed; pure senders are not affected.
+    """Check that subscribers learn how many messages were trimmed during an outage, and are closed (3.6).
 
-    1.1: each as its own last line ended.
+    Pure senders are not affected.
+
+    1.1: each line ends as the client's own last line.
     """
     edge = await start(cable, log=SHORT)
     subscribers, sender = [await edge.client() for _ in range(3)], await edge.client()
@@ -81,7 +83,7 @@ async def test_subscribers_learn_how_many_messages_were_trimmed_during_an_outage
         await client.closed()
     assert edge.refusals()["slow_subscriber"] == len(subscribers)
     assert edge.value("penstock_subscriber_lost_messages_total") == lost * len(subscribers)
-    # memory does not hide the gap from consumers before it
+    # memory does not hide the gap from consumers behind it
     assert edge.service.recent_entries.after(seen) is None
     await until(lambda: edge.routed == 0)
     await sender.subscribe(b"1", b"t")
@@ -92,7 +94,7 @@ async def test_subscribers_learn_how_many_messages_were_trimmed_during_an_outage
 async def test_loss_is_counted_from_each_subscriptions_begin(
     cable: Cable, server: Server, start: Start
 ) -> None:
-    """3.2, 3.6: later subscribers have lost fewer messages or none."""
+    """Check that loss is counted from each subscription's begin: later ones lost fewer or none (3.2, 3.6)."""
     edge = await start(cable, log=SHORT)
     early, meanwhile, late, sender = [await edge.client() for _ in range(4)]
     await early.subscribe(b"1", b"t")
@@ -118,7 +120,7 @@ async def test_loss_is_counted_from_each_subscriptions_begin(
 async def test_slow_subscriber_counts_its_loss_from_its_own_place(
     cable: Cable, server: Server, start: Start
 ) -> None:
-    """3.6: its place may be before the edge's, and its loss counts from there."""
+    """Check that a slow subscriber counts its loss from its own place, which may be before the edge's (3.6)."""
     edge = await start(cable, log={**SHORT, "max_bytes": 16 << 20}, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
@@ -145,9 +147,12 @@ async def test_slow_subscriber_counts_its_loss_from_its_own_place(
 async def test_late_subscription_counts_its_loss_from_its_own_place(
     cable: Cable, server: Server, start: Start, has_more: bool
 ) -> None:
-    """3.2, 3.6: the answer to its SUBSCRIBE was slower than the log, so it has a place of its own, too.
+    """Check that a late subscription counts its loss from its own place (3.2, 3.6).
 
-    If another subscription of its connection is on time, that one's loss is seen first; it is told once, of all.
+    The answer to its SUBSCRIBE was slower than the log.
+
+    If another subscription of its connection is on time, that one's loss is detected first; it is reported once, for
+    all.
     """
     most = 8 << 20
     edge = await start(cable, log={"max_bytes": most, "trim_s": 0.05}, **TIGHT)
@@ -180,7 +185,10 @@ async def test_late_subscription_counts_its_loss_from_its_own_place(
 async def test_subscription_ended_before_its_begin_gets_nothing(
     cable: Cable, server: Server, start: Start
 ) -> None:
-    """2.2, 3.2, 3.6: the log that the edge has seen ends before the moment of these subscriptions."""
+    """Check that a subscription ended before its begin gets nothing (2.2, 3.2, 3.6).
+
+    The log that the edge has read ends before the begin of these subscriptions.
+    """
     edge = await start(cable)
     subscriber, leaving, sender = await edge.client(), await edge.client(), await edge.client()
     await blind(cable, server, edge)

@@ -34,7 +34,10 @@ async def stuck_clients(edge: LiveEdge, number: int, tag: bytes) -> list[Client]
 
 
 async def test_unread_output_does_not_keep_a_long_line_from_readers(server: Server, start: Start) -> None:
-    """The output of eighteen stuck clients reaches the limit; the line comes from a queue."""
+    """Check that unread output does not keep a long line from readers.
+
+    The output of eighteen stuck clients reaches the limit; the line comes from a queue.
+    """
     edge = await start(server, subscribers_bytes=16 << 20, subscriber_bytes=1 << 20)
     queue = await edge.declare("events", bindings={"text": {"publish": "ev"}})
     stuck = await stuck_clients(edge, 18, b"junk")
@@ -54,7 +57,10 @@ async def test_unread_output_does_not_keep_a_long_line_from_readers(server: Serv
 
 
 async def test_readers_do_not_wait_for_stuck_subscribers(server: Server, start: Start) -> None:
-    """Many that read nothing came before, and each line alone is longer than all that may wait."""
+    """Check that readers do not wait for stuck subscribers.
+
+    Many stuck ones came first, and each line is longer than the limit of all output.
+    """
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
     stuck = await stuck_clients(edge, 8, b"t")
     readers = [await edge.client() for _ in range(4)]
@@ -71,7 +77,10 @@ async def test_readers_do_not_wait_for_stuck_subscribers(server: Server, start: 
 
 
 async def test_nothing_is_written_between_pieces_of_a_line(server: Server, start: Start) -> None:
-    """3.5: neither replies nor other messages; then they come, in their order, and what was asked meanwhile is done."""
+    """Check that nothing is written between pieces of a line, neither replies nor other messages (3.5).
+
+    They follow in order, and requests made meanwhile are carried out.
+    """
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
     client = await edge.client(receive_buffer=SMALL)
     for identifier in (b"1", b"2"):
@@ -99,7 +108,10 @@ async def test_nothing_is_written_between_pieces_of_a_line(server: Server, start
 async def test_unsubscribe_within_another_subscriptions_line_ends_delivery(
     server: Server, start: Start
 ) -> None:
-    """Though so many replies wait that requests wait, too, until the line has its end."""
+    """Check that UNSUBSCRIBE within another subscription's line ends delivery.
+
+    So many replies wait that requests wait, too, until the line is complete.
+    """
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
     client = await edge.client(receive_buffer=SMALL)
     for identifier in (b"1", b"2"):
@@ -134,7 +146,7 @@ async def test_client_that_quits_within_a_line_gets_its_end(server: Server, star
 
 
 async def test_nothing_follows_the_ok_to_quit(server: Server, start: Start) -> None:
-    """2.2, 3.2: lines that wait, of which a turn sends several, come before it."""
+    """Check that nothing follows the OK to QUIT: waiting lines, several per turn, come before it (2.2, 3.2)."""
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
     client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await client.subscribe(b"1", b"t")
@@ -151,7 +163,7 @@ async def test_nothing_follows_the_ok_to_quit(server: Server, start: Start) -> N
     await client.send(b"PING\nQUIT\n")
     client.read_on()
     *lines, end = (got + await client.reader.read()).splitlines(keepends=True)
-    lines.remove(b"OK\n")  # of the PING
+    lines.remove(b"OK\n")  # the reply to PING
     assert end == b"OK\n"
     assert lines == [b"MESSAGE 1 %d %b\n" % (number, text) for number in range(40)]
     assert not edge.service.slow_consumers.behind
@@ -160,7 +172,10 @@ async def test_nothing_follows_the_ok_to_quit(server: Server, start: Start) -> N
 async def test_incomplete_line_ends_with_a_reset(
     server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.1: what cannot be learnt is not answered; the connection is reset, although it has taken all so far."""
+    """Check that an incomplete line ends with a reset (3.1).
+
+    An unknown outcome is not answered; the connection is reset, although the client has read all so far.
+    """
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
     client = await edge.client(receive_buffer=SMALL)
     await client.subscribe(b"1", b"t")
@@ -185,12 +200,15 @@ async def test_incomplete_line_ends_with_a_reset(
 async def test_line_begun_during_a_read_is_not_interrupted(
     server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.5: two parts of one connection; one waits for the store when the other begins a line."""
+    """Check that a line begun during a read is not interrupted (3.5).
+
+    Of two parts of one connection, one waits for the store when the other begins a line.
+    """
     edge = await start(server, subscriber_bytes=64 << 10, **LONG)
     client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await client.subscribe(b"1", b"t")
     client.stop_reading()
-    total = 12_000  # more than is recent
+    total = 12_000  # more than the memory of recent entries
     await publish(sender, 0, total)
     answers, log = LateAnswers(edge), edge.service.log
     await client.send(b"SUBSCRIBE 2 u\n")
@@ -242,7 +260,7 @@ async def test_late_subscription_that_ends_within_a_line_gets_its_end(server: Se
 
 
 async def test_long_identifiers_count_towards_output(server: Server, start: Start) -> None:
-    """A few kilobytes of SENDs may become large output with long identifiers."""
+    """Check that long identifiers count towards output, since few SENDs may become large output."""
     edge = await start(server)
     client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     identifiers = [b"%d%b" % (number, b"0" * 60_000) for number in range(1, 6)]
@@ -263,7 +281,10 @@ def within_a_line(edge: LiveEdge) -> bool:
 
 
 async def test_output_of_slow_consumers_is_bounded(server: Server, start: Start) -> None:
-    """docs/pubsub.md: beyond what all together may have waiting, each has 64 KiB at most, and the kernel's buffers."""
+    """Check that output of slow consumers is bounded (docs/pubsub.md).
+
+    Above the total limit, each has 64 KiB at most, and the kernel's buffers.
+    """
     edge = await start(server, subscribers_bytes=1 << 20)
     stuck = await stuck_clients(edge, 60, b"t")
     await publish(await edge.client(), 0, 5_000)
@@ -277,7 +298,7 @@ async def test_output_of_slow_consumers_is_bounded(server: Server, start: Start)
 async def test_client_that_quits_within_a_line_and_does_not_read_is_closed(
     server: Server, start: Start
 ) -> None:
-    """What waits for it is little, but it is not kept for ever."""
+    """Check that a client that quits within a line and does not read is closed, although little output waits."""
     edge = await start(server, listeners=IMPATIENT, subscribers_bytes=1 << 20, **LONG)
     for goodbye in (b"QUIT\n", None):
         client = await edge.client(receive_buffer=SMALL)

@@ -1,4 +1,4 @@
-"""Without its store a server acknowledges nothing before the log's ack level is known (pubsub.md 3.1)."""
+"""Without its store a server acknowledges nothing until the log's ack level is known (pubsub.md 3.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From lines of the log to MESSAGE lines (pubsub.md 2, 3.3, 5.3), beside plain line-by-line models."""
+"""Rendering log lines as MESSAGE lines (pubsub.md 2, 3.3, 5.3), compared with line-by-line models."""
 
 from itertools import groupby
 
@@ -9,7 +9,7 @@ from services.pubsub.render import for_client, render, runs
 
 Line = tuple[bytes, bytes]  # tag, text
 
-# pubsub.md 2: what a tag and a text may hold; the samples look like lines, patterns, escapes and each other.
+# pubsub.md 2: contents of tags and texts; the samples look like lines, patterns, escapes and each other.
 tags = st.sampled_from(
     [b"x", b"xx", b"y", b"SEND", b"SENDx", b".", b"[x]+", rb"\1", b"\xff", b"$x"]
 ) | st.lists(st.integers(33, 255).filter(lambda byte: byte != ord("*")), min_size=1, max_size=5).map(bytes)
@@ -36,7 +36,10 @@ def as_block(given_lines: list[Line]) -> bytes:
 )  # as many "SEND x " as lines, but not at their beginnings
 @example([(b".", b"1"), (b"x", b"2")])
 def test_runs_are_consecutive_lines_of_one_tag(given_lines: list[Line]) -> None:
-    """pubsub.md 2, 3.4: nothing changes places, and a text is never taken for a line."""
+    """Check that runs are consecutive lines of one tag, in order, with texts never taken for lines.
+
+    (pubsub.md 2, 3.4)
+    """
     expected = [(tag, as_block(list(group))) for tag, group in groupby(given_lines, key=lambda line: line[0])]
     assert list(runs(as_block(given_lines))) == expected
 
@@ -47,14 +50,17 @@ def test_runs_are_consecutive_lines_of_one_tag(given_lines: list[Line]) -> None:
 def test_each_message_goes_to_all_identifiers_before_the_next(
     tag: bytes, given_texts: list[bytes], given_identifiers: tuple[bytes, ...]
 ) -> None:
-    """pubsub.md 3.3: once for each subscription, in the order in which they were made."""
+    """Check that each message goes to all identifiers before the next, in subscription order (pubsub.md 3.3)."""
     run = as_block([(tag, text) for text in given_texts])
     expected = [b"MESSAGE %b %b\n" % (one, text) for text in given_texts for one in given_identifiers]
     assert render(run, tag, given_identifiers) == b"".join(expected)
 
 
 def test_message_is_rendered() -> None:
-    """pubsub.md 2, `MatchingMessage`; 2.1: an empty message keeps the space before it; 2.3: ids as they were sent."""
+    """Check that a message is rendered (pubsub.md 2, `MatchingMessage`).
+
+    2.1: an empty message keeps the space before it; 2.3: ids as they were sent.
+    """
     assert render(b"SEND orders new one\n", b"orders", (b"007",)) == b"MESSAGE 007 new one\n"
     assert render(b"SEND orders \n", b"orders", (b"7",)) == b"MESSAGE 7 \n"
     assert render(b"SEND orders \n", b"orders", ()) == b""
@@ -72,7 +78,10 @@ def shown(text: bytes, ascii_only: bool) -> bytes:
 def test_a_client_gets_its_line_ends_and_its_charset(
     texts_told: list[bytes], crlf: bool, ascii_only: bool
 ) -> None:
-    """pubsub.md 1.1, 5.3: only lines with bytes that the charset lacks are escaped."""
+    """Check that a client gets its line ends and charset: only lines outside the charset are escaped.
+
+    (pubsub.md 1.1, 5.3)
+    """
     end = b"\r\n" if crlf else b"\n"
     expected = [b"MESSAGE 1 " + shown(text, ascii_only) + end for text in texts_told]
     told = b"".join(b"MESSAGE 1 " + text + b"\n" for text in texts_told)
@@ -80,7 +89,10 @@ def test_a_client_gets_its_line_ends_and_its_charset(
 
 
 def test_every_byte_is_escaped_for_ascii() -> None:
-    r"""pubsub.md 5.3: bytes >= 128 as \xNN in lower case; a backslash is doubled only where there are escapes."""
+    r"""Check that every byte is escaped for ASCII (pubsub.md 5.3).
+
+    Bytes >= 128 become \xNN in lower case; a backslash is doubled only in lines with escapes.
+    """
     every = bytes(range(32, 256))
     told = for_client(b"".join(b"MESSAGE 1 %c\n" % byte for byte in every), crlf=False, ascii_only=True)
     assert told == b"".join(b"MESSAGE 1 %b\n" % shown(bytes([byte]), True) for byte in every)
@@ -91,7 +103,7 @@ def test_every_byte_is_escaped_for_ascii() -> None:
 
 
 def test_texts_full_of_line_heads_take_linear_time() -> None:
-    """In time that grew with the square of a line's length, this test would run into its limit."""
+    """Check that texts full of line heads take linear time; with quadratic time this test would time out."""
     text = b"SEND x " * (1 << 20)
     block = as_block([(b"x", text), (b"x", b""), (b"y", text)])
     assert [tag for tag, _ in runs(block)] == [b"x", b"y"]

@@ -1,4 +1,4 @@
-"""Which subscriptions a tag matches (pubsub.md 2), beside a plain search through all of them."""
+"""Matching of tags and subscriptions (pubsub.md 2), compared with a linear search."""
 
 import random
 import sys
@@ -13,12 +13,12 @@ from services.pubsub.router import Router
 from services.pubsub.trie import Many, Node, Nothing, Trie
 
 Subscription = tuple[bytes, bool, int]  # tag, whether it is a prefix, item
-Step = tuple[bool, Subscription]  # True: added; False: removed, if it is there
+Step = tuple[bool, Subscription]  # True: added; False: removed, if present
 
-SUBSCRIPTIONS = 5_000  # enough for figures that hold for more
+SUBSCRIPTIONS = 5_000  # enough for representative figures
 LONGEST_TAG = b"a" * (64 << 10)  # a line has no room for more (pubsub.md 1.2)
 
-tags = st.lists(st.sampled_from(b"ab\xff"), min_size=1, max_size=6).map(bytes)  # few, so that they meet
+tags = st.lists(st.sampled_from(b"ab\xff"), min_size=1, max_size=6).map(bytes)  # few, so that they collide
 steps = st.lists(st.tuples(st.booleans(), st.tuples(tags, st.booleans(), st.integers(0, 3))), max_size=60)
 
 
@@ -46,7 +46,7 @@ def take(router: Router[int], model: Counter[Subscription], step: Step) -> None:
     [(True, (b"aab", True, 1)), (True, (b"aba", True, 2)), (True, (b"a", True, 3))], [b"a", b"ab", b"aba"]
 )
 def test_match_equals_a_linear_search(given_steps: list[Step], asked: list[bytes]) -> None:
-    """pubsub.md 2: an exact pattern matches its tag, a prefix all tags that begin with it."""
+    """Check that a match equals a linear search: exact patterns and prefixes (pubsub.md 2)."""
     router: Router[int] = Router()
     model: Counter[Subscription] = Counter()
     for step in given_steps:
@@ -58,7 +58,7 @@ def test_match_equals_a_linear_search(given_steps: list[Step], asked: list[bytes
 
 
 def test_prefix_matches_itself_and_longer_tags() -> None:
-    """pubsub.md 2: `abc*` is every tag that begins with abc."""
+    """Check that a prefix matches itself and longer tags: `abc*` is every tag that begins with abc (pubsub.md 2)."""
     router: Router[str] = Router()
     router.add(b"abc", True, "prefix")
     router.add(b"abc", False, "exact")
@@ -68,7 +68,7 @@ def test_prefix_matches_itself_and_longer_tags() -> None:
 
 
 def test_removing_a_prefix_keeps_the_exact_pattern() -> None:
-    """pubsub.md 2: `abc` and `abc*` are two patterns."""
+    """Check that removing a prefix keeps the exact pattern: `abc` and `abc*` are two patterns (pubsub.md 2)."""
     router: Router[str] = Router()
     router.add(b"abc", False, "exact")
     with pytest.raises(KeyError):
@@ -92,7 +92,7 @@ def test_what_was_added_twice_is_found_twice_and_removed_once(is_prefix: bool) -
 
 @pytest.mark.parametrize("is_prefix", [False, True])
 def test_very_many_subscribers_of_one_tag_come_and_go(is_prefix: bool) -> None:
-    """Each in constant time: in time that grew with them, this test would run into its limit."""
+    """Check that subscribers of one tag are added and removed in constant time; else this test would time out."""
     router: Router[int] = Router()
     everybody = range(50_000)
     for item in everybody:
@@ -104,7 +104,10 @@ def test_very_many_subscribers_of_one_tag_come_and_go(is_prefix: bool) -> None:
 
 
 def test_those_who_left_cost_nothing() -> None:
-    """A dict keeps its largest size: a match would iterate over the places of removed subscribers."""
+    """Check that removed subscribers cost nothing.
+
+    A dict keeps its largest size: a match would iterate over the places of removed subscribers.
+    """
     many: Many[int] = Many()
     for item in range(20_000):
         many.add(item)
@@ -127,7 +130,7 @@ def nodes(trie: Trie[int]) -> dict[bytes, Node[int]]:
 
 
 def assert_has_no_idle_part(trie: Trie[int], model: Counter[tuple[bytes, int]]) -> None:
-    """There is a node for each prefix and branch; a single item has no container."""
+    """Check that there is a node for each prefix and branch, and that a single item has no container."""
     found = nodes(trie)
     assert {prefix for prefix, node in found.items() if node.held is not Nothing.HELD} == {
         prefix for prefix, _ in model.elements()
@@ -158,7 +161,10 @@ def test_removal_leaves_only_nodes_that_are_needed(given_steps: list[Step]) -> N
 
 
 def test_the_empty_prefix_is_matched_by_everything() -> None:
-    """No pattern is one (pubsub.md 2.1), but a trie has a place for it."""
+    """Check that the empty prefix is matched by everything.
+
+    No pattern is empty (pubsub.md 2.1), but a trie has a place for it.
+    """
     trie: Trie[int] = Trie()
     trie.add(b"", 1)
     trie.add(b"a", 2)
@@ -171,7 +177,7 @@ def test_the_empty_prefix_is_matched_by_everything() -> None:
 
 
 def test_a_trie_as_deep_as_a_tag_is_long() -> None:
-    """pubsub.md 1.2: a tag of 64 KiB. Nothing recurses, not even giving the nodes back."""
+    """Check a trie as deep as a tag of 64 KiB (pubsub.md 1.2): nothing recurses, not even freeing its nodes."""
     router: Router[int] = Router()
     depths = range(8, len(LONGEST_TAG) + 1, 8)
     for depth in reversed(depths):
@@ -195,7 +201,7 @@ def test_long_prefixes_part_at_any_byte() -> None:
 
 @pytest.mark.parametrize(("is_prefix", "limit"), [(False, 300), (True, 700)])
 def test_memory_for_a_subscription_and_after_it(is_prefix: bool, limit: int) -> None:
-    """In octets, the pattern's own bytes included."""
+    """Check the memory of a subscription and after it, in octets, with the pattern's bytes."""
     chance = random.Random(1)
     patterns = list({bytes(chance.choices(b"ab", k=20)) for _ in range(SUBSCRIPTIONS)})
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""What a match costs (pubsub.md 2), in steps and not in time: it grows with what is found, not with what is there."""
+"""Cost of a match in steps (pubsub.md 2): it grows with the number of matches, not of subscriptions."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def looks(router: Router[int], tag: bytes) -> tuple[int, int]:
 
 
 def others(number: int) -> list[bytes]:
-    """Tags of six letters, spread over all that there are, none of which begins with z."""
+    """Return tags of six letters, spread evenly, none of which begins with z."""
     return [bytes(ALPHABET[n * 7919 // 10**digit % 10] for digit in range(6)) for n in range(number)]
 
 
 @pytest.mark.parametrize("is_prefix", [False, True])
 def test_a_match_costs_no_more_among_very_many_that_do_not(is_prefix: bool) -> None:
-    """Neither where the tag begins as none of them does, nor where it is one of them."""
+    """Check that a match costs no more among very many that do not match, with a common prefix or without."""
     few, many = Router[int](), Router[int]()
     for router, number in ((few, 10), (many, 20_000)):
         for tag in others(number):
@@ -60,7 +60,7 @@ def test_a_match_costs_no_more_among_very_many_that_do_not(is_prefix: bool) -> N
 
 
 def test_a_match_costs_as_much_as_it_finds() -> None:
-    """One step for each pattern that the tag begins with, however many subscribe to it, and to others."""
+    """Check that a match costs as much as it finds: one step for each matching pattern, whatever its subscribers."""
     router: Router[int] = Router()
     for tag in others(10_000):
         router.add(tag, True, 0)

@@ -1,4 +1,4 @@
-"""What the text edge's settings refuse before anything runs (pubsub.md 1.2, 4.5)."""
+"""Settings that the text edge refuses at its start (pubsub.md 1.2, 4.5)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from services.pubsub.settings import LinkSettings, PubsubSettings
 
 
 def test_silence_outlives_two_beats() -> None:
-    """4.5: else one BEAT that is late ends a link that is well."""
+    """Check that silence outlives two beats; otherwise one late BEAT would end a working link (4.5)."""
     with pytest.raises(ValidationError, match="silence_s must be greater than twice beat_s"):
         LinkSettings(beat_s=5.0, silence_s=10.0)
     assert LinkSettings(beat_s=5.0, silence_s=10.1).limits().silence_s == 10.1
 
 
 def test_the_beat_alone_is_looked_at_too() -> None:
-    """4.5: a longer interval requires a longer silence."""
+    """Check that the beat is checked alone, too: a longer interval requires a longer silence (4.5)."""
     with pytest.raises(ValidationError, match="silence_s"):
         PubsubSettings.model_validate({"link": {"beat_s": 7.5}})
 
 
 def test_a_link_carries_what_clients_may_send() -> None:
-    """1.2, 4.5: a client's line plus 4 KiB for the header."""
+    """Check that a link carries lines of clients plus 4 KiB for the header (1.2, 4.5)."""
     said = {"max_line_bytes": 1 << 20, "link": {"max_line_bytes": 1 << 20}}
     with pytest.raises(ValidationError, match="at least max_line_bytes plus 4 KiB"):
         PubsubSettings.model_validate(said)

@@ -1,4 +1,4 @@
-"""Ended consumers are not served further, whatever others wait for (pubsub.md 3.6)."""
+"""Ended consumers are not served further, while others wait (pubsub.md 3.6)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ class SlowLog:
 async def test_consumer_that_ends_during_another_ones_read_gets_nothing_more(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the same round, one consumer waits for the log, and the next, which could be served from memory, ends."""
+    """Check that a consumer that ends during another one's read gets nothing more.
+
+    In the same round, one consumer waits for the log, and the next, which could be served from memory, ends.
+    """
     log, recent, backlogs = SlowLog(), RecentEntries(), Backlogs(8 << 20, 128 << 20)
     fanout = Fanout(backlogs, lambda subscriber, place: slow_consumers.add(subscriber, place))
     slow_consumers = SlowConsumers(log, fanout, recent, backlogs, lambda *_: None)  # type: ignore[arg-type]
@@ -52,7 +55,7 @@ async def test_consumer_that_ends_during_another_ones_read_gets_nothing_more(
     fanout.place = Place(1, 10)
     slow_consumers.add(slow, Place(1, 0))
     with monkeypatch.context() as patch:
-        patch.setattr(backlogs, "turn", lambda: TurnLimits(1, 0))  # more is due than one turn gives
+        patch.setattr(backlogs, "turn", lambda: TurnLimits(1, 0))  # more is due than one turn sends
         slow_consumers.add_late(wanted, Place(1, 6))
     slow_consumers.start()
     try:

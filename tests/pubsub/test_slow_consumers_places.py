@@ -1,4 +1,4 @@
-"""Where slow consumers continue, and what is cached for them (pubsub.md 3.6)."""
+"""Places where slow consumers continue, and entries cached for them (pubsub.md 3.6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.pubsub.fake_wire import FakeWire, entry, subscribe
 
 class Laggard:
     def __init__(self, *since: int) -> None:
-        """At the log's beginning, with a subscription made at each of these serials."""
+        """Start at the log's beginning, with a subscription made at each of these serials."""
         self.number = 0
         self.paper = FakeWire()
         self.subscriber = Subscriber(self.paper, True)  # type: ignore[arg-type]
@@ -44,7 +44,10 @@ class TestWhatIsLost:
 
     @pytest.mark.parametrize("trimmed_all", [False, True])
     def test_trimming_before_the_first_subscription_is_no_overrun(self, trimmed_all: bool) -> None:
-        """Behind at 0, then UNSUBSCRIBE, and SUBSCRIBE again at 8: it never wanted what was trimmed."""
+        """Check that trimming before the first subscription is no overrun.
+
+        Behind at 0, then UNSUBSCRIBE, and SUBSCRIBE again at 8: the trimmed messages were not subscribed.
+        """
         laggard = Laggard(0)
         laggard.unsubscribe(laggard.made[0])
         laggard.subscribe(8)
@@ -63,10 +66,10 @@ class TestWhatIsLost:
 
 
 class TestWithinALine:
-    """Of 300,000 octets, of which one turn sends a part."""
+    """A line of 300,000 octets, of which one turn sends a part."""
 
     def test_line_is_aborted_when_data_goes_back_in_time(self) -> None:
-        """Later entries have places of a new era and must not complete the line."""
+        """Check that a line is aborted when data goes back in time: entries of a new era must not complete it."""
         laggard = Laggard(0)
         laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
         assert laggard.catch_up.is_within_a_line
@@ -93,7 +96,10 @@ def long_entry(era: int, serial: int) -> Entry:
 
 class TestRecent:
     def test_finds_entries_across_eras(self) -> None:
-        """An era ends after 1 MiB: the first entry of the next one follows the last place of the one before."""
+        """Check that entries are found across eras.
+
+        An era ends after 1 MiB: the first entry of the next one follows the last place of the one before.
+        """
         recent = RecentEntries()
         recent.add([entry(2, 6)], Place(1, 5))
         assert recent.after(Place(1, 5)) == [entry(2, 6)]
@@ -135,7 +141,7 @@ class TestReadings:
 
 
 class TestVeryManySubscriptions:
-    """Of one connection: its table is filled step by step, and others are served in between."""
+    """Many subscriptions of one connection: its table is filled step by step, and others are served in between."""
 
     def behind(self) -> tuple[FakeWire, Subscriber, CatchUp]:
         paper = FakeWire()
@@ -161,7 +167,7 @@ class TestVeryManySubscriptions:
 
     def test_subscriptions_may_change_while_the_table_is_filled(self) -> None:
         paper, subscriber, catch_up = self.behind()
-        for identifier in (b"i5", b"i1700"):  # one of them is in already, the other is not
+        for identifier in (b"i5", b"i1700"):  # one of them is in the table already, the other is not
             catch_up.table.remove(subscriber.by_identifier.pop(identifier))
         catch_up.table.add(subscribe(subscriber, b"new", Place(1, 1), 9_999))
         while not catch_up.table.fill():

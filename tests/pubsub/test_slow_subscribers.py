@@ -1,4 +1,4 @@
-"""Subscribers that read slowly, or not at all (pubsub.md 3.6)."""
+"""Subscribers that read slowly or not at all (pubsub.md 3.6)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from tests.servers import Server
 
 
 async def test_it_goes_on_from_its_own_place_and_comes_back(server: Server, start: Start) -> None:
-    """Nothing is lost, duplicated or reordered; the edge's memory is bounded, and others are not delayed."""
+    """Check that a slow subscriber continues from its own place and catches up.
+
+    Nothing is lost, duplicated or reordered; the edge's memory is bounded, and others are not delayed.
+    """
     edge = await start(server, **TIGHT)
     slow, quick, sender = await edge.client(receive_buffer=SMALL), await edge.client(), await edge.client()
     await slow.subscribe(b"1", b"t")
@@ -47,7 +50,10 @@ async def test_it_comes_back_while_messages_go_on(server: Server, start: Start) 
 
 
 async def test_what_it_subscribes_while_behind_counts_from_that_moment(server: Server, start: Start) -> None:
-    """3.2, 3.6. So much may wait that its requests are still read."""
+    """Check that a subscription made while behind counts from that moment (3.2, 3.6).
+
+    The output limit is high enough that its requests are still read.
+    """
     edge = await start(server, listeners={"text": {"port": 0, "write_buffer_bytes": 16 << 20}}, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
@@ -69,11 +75,14 @@ async def test_what_it_subscribes_while_behind_counts_from_that_moment(server: S
         range(7000, 7010)
     )
     fifth = [int(each.split()[2]) for each in lines if each.startswith(b"MESSAGE 5 ")]
-    assert fifth == list(range(6000))  # all that there was when it was unsubscribed
+    assert fifth == list(range(6000))  # all messages up to its UNSUBSCRIBE
 
 
 async def test_one_that_never_reads_costs_a_bounded_amount(server: Server, start: Start) -> None:
-    """Also with very many subscriptions that all match: a message of 10 KB would be 10 MB for it."""
+    """Check that a subscriber that never reads costs bounded memory.
+
+    With very many matching subscriptions, a message of 10 KB would need 10 MB.
+    """
     edge = await start(server, **TIGHT)
     hog, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     number = 1000
@@ -91,7 +100,10 @@ async def test_one_that_never_reads_costs_a_bounded_amount(server: Server, start
 
 
 async def test_overtaken_by_retention_it_is_told_how_much_it_lost(server: Server, start: Start) -> None:
-    """3.6: what the log still keeps is lost to it too, as its connection ends."""
+    """Check that a subscriber overtaken by retention is told how many messages it lost (3.6).
+
+    Messages still in the log are lost to it too, as its connection ends.
+    """
     edge = await start(server, **TIGHT, log={"max_bytes": 2 << 20, "trim_s": 0.05})
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
@@ -116,7 +128,7 @@ async def test_overtaken_by_retention_it_is_told_how_much_it_lost(server: Server
 
 
 async def test_who_reads_nothing_at_all_is_closed(server: Server, start: Start) -> None:
-    """Though what waits for it is too little to hold its own requests up."""
+    """Check that a client that reads nothing is closed, although its output is too small to pause its requests."""
     edge = await start(server, listeners={"text": {"port": 0, "write_timeout_s": 3.0}}, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
@@ -139,5 +151,6 @@ async def test_who_reads_slowly_is_not_closed(server: Server, start: Start) -> N
         slow.read_on()
         assert await numbers(slow, 400) == list(range(number, number + 400))
         slow.stop_reading()
-        await asyncio.sleep(0.1)  # the pace of this reader: shorter than the limit, all of it longer
+        # the pace of this reader: each pause is shorter than the limit, all together are longer
+        await asyncio.sleep(0.1)
     assert edge.refusals()["write_timeout"] == 0

@@ -9,7 +9,10 @@ from tests.pubsub.stores import NewServer, linked, store
 async def test_a_subscription_at_any_receives_what_is_sent_to_any(
     new_server: NewServer, start: Start
 ) -> None:
-    """On one store and on several; a list may name any servers, also those with an empty list."""
+    """Check that a subscription at any server receives messages sent to any, on one store and on several.
+
+    Lists may name any servers, also those with an empty list.
+    """
     first_store = await store(new_server)
     first = await start(first_store, neighbours=[])
     beside = await start(first_store, neighbours=[])

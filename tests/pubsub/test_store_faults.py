@@ -1,4 +1,4 @@
-"""The store fails, hangs or comes back empty under a text pub/sub edge (pubsub.md 3.1, 3.2)."""
+"""Stores that fail, hang or return empty under a text pub/sub edge (pubsub.md 3.1, 3.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.pubsub.live import LiveEdge
 from tests.servers import Server
 
 NewServer = Callable[[], Server]
-AWAY = b"ERROR the store cannot be reached; nothing was stored: try again later\n"  # and not where it is
+AWAY = b"ERROR the store cannot be reached; nothing was stored: try again later\n"  # and without its address
 QUICK = {"store": {"patience_s": 0.3, "reply_timeout_s": 0.5}, "request_timeout_s": 3.0}
 
 
@@ -35,7 +35,10 @@ def is_unready(edge: LiveEdge) -> bool:
 async def test_a_subscriber_stays_while_the_store_dies_and_comes_back(
     new_server: NewServer, start: Start
 ) -> None:
-    """3.1, 3.2: what is answered OK is delivered once and in order; a SEND without a store is answered ERROR."""
+    """Check that a subscriber stays while the store dies and recovers (3.1, 3.2).
+
+    Sends answered OK are delivered once and in order; a SEND without a store is answered ERROR.
+    """
     server, edge = await one(new_server, start)
     subscriber = await edge.client()
     await subscriber.subscribe(b"1", b"t*")
@@ -52,7 +55,7 @@ async def test_a_subscriber_stays_while_the_store_dies_and_comes_back(
         assert await sender.ask(b"SUBSCRIBE 1 t\n") == AWAY
         server.start()
         await until(edge.is_ready)
-        await sender.subscribe(b"1", b"never")  # the identifier is free, for it was refused
+        await sender.subscribe(b"1", b"never")  # the identifier is free, as it was refused
     assert await subscriber.lines(len(sent)) == [b"MESSAGE 1 %b\n" % text for text in sent]
     await subscriber.nothing_more()
 
@@ -60,7 +63,7 @@ async def test_a_subscriber_stays_while_the_store_dies_and_comes_back(
 async def test_a_stranger_is_not_told_where_the_store_is(
     new_server: NewServer, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """3.1: in the log, for the operator."""
+    """Check that a client is not told the store's address, which is in the log for the operator (3.1)."""
     server, edge = await one(new_server, start)
     server.kill9()
     await until(lambda: edge.service.store.fault_of())
@@ -71,13 +74,16 @@ async def test_a_stranger_is_not_told_where_the_store_is(
 
 
 async def test_what_was_under_way_is_answered_once_it_is_known(new_server: NewServer, start: Start) -> None:
-    """3.1: the store hangs for a moment: everything is stored once and answered."""
+    """Check that requests under way are answered once their outcome is known (3.1).
+
+    The store hangs for a moment: everything is stored once and answered.
+    """
     server, edge = await one(new_server, start)
     subscriber, sender = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"t")
     server.stop()
     await sender.send(b"".join(b"SEND t %d\n" % n for n in range(100)))
-    await asyncio.sleep(0.7)  # longer than the edge waits for a reply before it asks again
+    await asyncio.sleep(0.7)  # longer than the edge waits for a reply before it repeats the request
     server.cont()
     assert await sender.lines(100) == [b"OK\n"] * 100
     assert await subscriber.lines(100) == [b"MESSAGE 1 %d\n" % n for n in range(100)]
@@ -85,7 +91,10 @@ async def test_what_was_under_way_is_answered_once_it_is_known(new_server: NewSe
 
 
 async def test_what_cannot_be_learnt_is_not_answered(new_server: NewServer, start: Start) -> None:
-    """3.1: the connection is closed instead; others, and what was answered before, are not touched."""
+    """Check that requests with unknown outcome are not answered: the connection is closed (3.1).
+
+    Other connections and earlier answers are not affected.
+    """
     server, edge = await one(new_server, start)
     sender, other = await edge.client(), await edge.client()
     await sender.publish(b"t", b"certain")
@@ -99,7 +108,10 @@ async def test_what_cannot_be_learnt_is_not_answered(new_server: NewServer, star
 
 
 async def test_what_somebody_else_put_into_the_log_is_told(new_server: NewServer, start: Start) -> None:
-    """Not skipped, for it might be a message; once it is taken out, the log is followed again."""
+    """Check that a foreign entry in the log is reported and not skipped, as it might be a message.
+
+    Once it is removed, the log is followed again.
+    """
     server, edge = await one(new_server, start)
     client, sender = await edge.client(), await edge.client()
     await client.subscribe(b"1", b"t")
@@ -131,7 +143,7 @@ async def test_an_empty_store_is_not_taken_for_a_quiet_one(new_server: NewServer
 
 
 async def test_no_more_than_the_store_can_hold(new_server: NewServer, start: Start) -> None:
-    """The log stays below a quarter of the store's memory, so that it never shuts the queues out."""
+    """Check that the log stays below a quarter of the store's memory, so that queues always have room."""
     server, edge = await one(new_server, start)
     server.call("CONFIG", "SET", "maxmemory", str(24 << 20))
     server.call("CONFIG", "SET", "maxmemory-policy", "noeviction")
@@ -158,7 +170,7 @@ async def has_room(client: Client) -> bool:
 async def test_who_is_gone_before_its_subscribe_is_answered_leaves_nothing(
     new_server: NewServer, start: Start
 ) -> None:
-    """1.3, 3.2: the connection is lost while the store is asked."""
+    """Check that a connection lost before its SUBSCRIBE is answered leaves nothing (1.3, 3.2)."""
     server, edge = await one(new_server, start)
     client = await edge.client()
     server.stop()
@@ -169,14 +181,14 @@ async def test_who_is_gone_before_its_subscribe_is_answered_leaves_nothing(
     await until(lambda: not edge.connections())
     server.cont()
     other = await edge.client()
-    await other.subscribe(b"1", b"t")  # asked later, so answered later
+    await other.subscribe(b"1", b"t")  # requested later, so answered later
     assert edge.routed == 1
     await other.send(b"SEND t x\n")
     assert sorted(await other.lines(2)) == [b"MESSAGE 1 x\n", b"OK\n"]
 
 
 def reset(client: Client) -> None:
-    """RST instead of FIN: what a crash or a firewall leaves."""
+    """Send RST instead of FIN, as after a crash or by a firewall."""
     sock = client.writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()

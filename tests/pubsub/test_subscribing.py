@@ -12,7 +12,7 @@ from tests.servers import Server
 
 
 async def test_one_message_for_each_subscription_that_matches(edge: LiveEdge) -> None:
-    """3.3: in the order in which they were made, distinguished by their identifiers."""
+    """Check that each matching subscription gets the message, in their order, by its identifier (3.3)."""
     subscriber, sender = await edge.client(), await edge.client()
     for identifier, pattern in (
         (b"3", b"ab*"),
@@ -31,7 +31,7 @@ async def test_one_message_for_each_subscription_that_matches(edge: LiveEdge) ->
 
 
 async def test_the_sender_gets_its_own_messages(edge: LiveEdge) -> None:
-    """3.5"""
+    """Check that the sender gets its own messages (3.5)."""
     client = await edge.client()
     await client.subscribe(b"1", b"x")
     await client.send(b"SEND x a\nSEND x b\n")
@@ -41,7 +41,7 @@ async def test_the_sender_gets_its_own_messages(edge: LiveEdge) -> None:
 
 
 async def test_only_what_is_sent_after_the_moment_of_subscription(edge: LiveEdge) -> None:
-    """3.2: pipelined with SENDs on the same connection, and with no time between."""
+    """Check that only messages sent after the subscription are delivered, also on one connection (3.2)."""
     client = await edge.client()
     await client.send(b"SEND x before\nSUBSCRIBE 1 x\nSEND x after\n")
     assert sorted(await client.lines(4)) == [b"MESSAGE 1 after\n", b"OK\n", b"OK\n", b"OK\n"]
@@ -49,7 +49,10 @@ async def test_only_what_is_sent_after_the_moment_of_subscription(edge: LiveEdge
 
 
 async def test_the_moment_is_the_stores_also_at_another_edge(server: Server, start: Start) -> None:
-    """3.2, 4.2: answered before the SUBSCRIBE was sent: not delivered; begun after its OK: delivered, at once."""
+    """Check that the store determines the moment of a subscription, also at another edge (3.2, 4.2).
+
+    Answered before the SUBSCRIBE was sent: not delivered; begun after its OK: delivered, at once.
+    """
     one, other = await start(server), await start(server)
     sender, subscriber = await one.client(), await other.client()
     for turn in range(100):
@@ -61,7 +64,7 @@ async def test_the_moment_is_the_stores_also_at_another_edge(server: Server, sta
 
 
 async def test_unsubscribed_is_silent_and_its_identifier_free(edge: LiveEdge) -> None:
-    """2.2, 2.3"""
+    """Check that after UNSUBSCRIBE nothing is delivered and the identifier is free (2.2, 2.3)."""
     client, sender = await edge.client(), await edge.client()
     await client.subscribe(b"1", b"x")
     await client.subscribe(b"2", b"x*")
@@ -78,7 +81,7 @@ async def test_unsubscribed_is_silent_and_its_identifier_free(edge: LiveEdge) ->
 
 
 async def test_subscribe_and_unsubscribe_in_one_go(edge: LiveEdge) -> None:
-    """2.2: what is asked in sequence happens in sequence, whatever the store has not answered yet."""
+    """Check that SUBSCRIBE and UNSUBSCRIBE sent together happen in sequence, before the store has answered (2.2)."""
     client, sender = await edge.client(), await edge.client()
     await client.send(b"SUBSCRIBE 1 x\nUNSUBSCRIBE 1\nSUBSCRIBE 1 y\nUNSUBSCRIBE 7\nSUBSCRIBE 1 z\n")
     assert await client.lines(3) == [b"OK\n"] * 3
@@ -91,7 +94,7 @@ async def test_subscribe_and_unsubscribe_in_one_go(edge: LiveEdge) -> None:
 
 
 async def test_line_ends_follow_the_clients_last_line(edge: LiveEdge) -> None:
-    """1.1: LF before any; then as the last line ended, also for messages."""
+    """Check that line ends follow the client's last line, also for messages; LF before any (1.1)."""
     client, sender = await edge.client(), await edge.client()
     assert await client.ask(b"SUBSCRIBE 1 x\r\n") == b"OK\r\n"
     await sender.publish(b"x", b"a")
@@ -107,7 +110,7 @@ async def test_line_ends_follow_the_clients_last_line(edge: LiveEdge) -> None:
 
 
 async def test_beyond_ascii(edge: LiveEdge) -> None:
-    """2.1, 5.3: a listener for UTF-8 takes it; subscribers of an ASCII listener are shown it escaped."""
+    """Check text beyond ASCII: a UTF-8 listener accepts it; ASCII subscribers get it escaped (2.1, 5.3)."""
     plain, wide = await edge.client("text"), await edge.client("utf8")
     assert (await plain.ask("SEND x grün\n".encode())).startswith(b"ERROR ")
     assert (await wide.ask(b"SEND x \xff\n")).startswith(b"ERROR ")
@@ -121,7 +124,7 @@ async def test_beyond_ascii(edge: LiveEdge) -> None:
 
 
 async def test_a_strict_listener_has_no_additions(edge: LiveEdge) -> None:
-    """2.2"""
+    """Check that a strict listener has no additions (2.2)."""
     client = await edge.client("strict")
     await client.subscribe(b"1", b"x")
     for line in (b"UNSUBSCRIBE 1\n", b"PING\n", b"QUIT\n"):
@@ -133,7 +136,7 @@ async def test_a_strict_listener_has_no_additions(edge: LiveEdge) -> None:
 
 
 async def test_quit_is_answered_after_all_before_it(edge: LiveEdge) -> None:
-    """2.2"""
+    """Check that QUIT is answered after all earlier requests (2.2)."""
     client = await edge.client()
     await client.send(b"SEND x 1\nSEND x 2\nQUIT\nSEND x 3\n")
     assert await client.lines(3) == [b"OK\n"] * 3
@@ -141,7 +144,7 @@ async def test_quit_is_answered_after_all_before_it(edge: LiveEdge) -> None:
 
 
 async def test_a_line_too_long_costs_only_itself(server: Server, start: Start) -> None:
-    """1.2: whatever its length, the connection stays, and the edge holds no more than the limit of it."""
+    """Check that a line that is too long affects only itself: it is not buffered, and the connection stays (1.2)."""
     edge = await start(server, max_line_bytes=100)
     client = await edge.client()
     await client.send(b"SEND x " + b"a" * 93 + b"\n")
@@ -156,7 +159,7 @@ async def test_a_line_too_long_costs_only_itself(server: Server, start: Start) -
 
 
 async def test_bad_lines_among_good_ones(edge: LiveEdge) -> None:
-    """2.1: each is answered in its place; nothing of the good ones is lost."""
+    """Check that bad lines among good ones are answered in their places, and good ones are not lost (2.1)."""
     client, subscriber = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"x")
     bad = [
@@ -179,7 +182,7 @@ async def test_bad_lines_among_good_ones(edge: LiveEdge) -> None:
 
 
 async def test_who_ends_its_input_is_answered_and_closed(edge: LiveEdge) -> None:
-    """1.3: a FIN is the end of the conversation, also of a subscriber's; what was asked before is done."""
+    """Check that a client that sends FIN is answered and closed, also a subscriber (1.3)."""
     client, subscriber = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"x")
     await client.send(b"SUBSCRIBE 1 x\nSEND x 1\nSEND x 2\nSEN")
@@ -192,7 +195,7 @@ async def test_who_ends_its_input_is_answered_and_closed(edge: LiveEdge) -> None
 
 
 async def test_an_unfinished_line_closes_after_its_time(server: Server, start: Start) -> None:
-    """1.4"""
+    """Check that an incomplete line closes after its timeout (1.4)."""
     edge = await start(server, request_timeout_s=0.2)
     client = await edge.client()
     await client.send(b"PING\nSEND x")
@@ -202,7 +205,7 @@ async def test_an_unfinished_line_closes_after_its_time(server: Server, start: S
 
 
 async def test_no_more_subscriptions_than_allowed(server: Server, start: Start) -> None:
-    """2.4"""
+    """Check that the number of subscriptions is limited (2.4)."""
     edge = await start(server, max_subscriptions=2)
     client = await edge.client()
     await client.subscribe(b"1", b"x")
@@ -214,7 +217,10 @@ async def test_no_more_subscriptions_than_allowed(server: Server, start: Start) 
 
 
 async def test_all_subscribers_of_a_store_see_one_order(server: Server, start: Start) -> None:
-    """3.4: over all tags, at every edge; each sender's messages keep their order."""
+    """Check that all subscribers of a store see one order over all tags, at every edge (3.4).
+
+    Each sender's messages keep their order.
+    """
     edges = [await start(server), await start(server)]
     subscribers = [await edge.client() for edge in edges for _ in range(2)]
     for subscriber, pattern in zip(subscribers, (b"t*", b"t*", b"t1*", b"t*"), strict=True):

@@ -1,4 +1,4 @@
-"""Where a subscription ends: what the log held at that moment is delivered first (pubsub.md 3.2)."""
+"""Ends of subscriptions: messages that the log held at that moment are delivered first (pubsub.md 3.2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ every_end = pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 
 
 async def leaves(client: Client, end: bytes, before: bytes = b"") -> list[bytes]:
-    """What it is sent until the connection closes."""
+    """Send `before` and `end`, or a FIN; return all output until the connection closes."""
     await client.send(before + end)
     if not end:
         client.half_close()
@@ -61,7 +61,7 @@ async def test_end_waits_until_the_log_is_followed_again(server: Server, start: 
 
 @every_end
 async def test_slow_subscriber_is_served_up_to_its_end(server: Server, start: Start, end: bytes) -> None:
-    """3.6"""
+    """Check that a slow subscriber is served up to its end (3.6)."""
     edge = await start(server, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
@@ -77,7 +77,7 @@ async def test_slow_subscriber_is_served_up_to_its_end(server: Server, start: St
 
 
 async def test_nothing_is_delivered_after_the_end(edge: LiveEdge) -> None:
-    """While another client sends without a pause, its last message is the log's last at the moment of its end."""
+    """Check that nothing is delivered after the end, while another client sends continuously."""
     client, sender = await edge.client(), await edge.client()
     for turn in range(20):
         await client.subscribe(b"1", b"t")

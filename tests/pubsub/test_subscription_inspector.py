@@ -15,7 +15,7 @@ WAIT_S = 30.0
 
 
 async def ask(edge: LiveEdge, **args: Any) -> Answer:
-    """Once it can be asked."""
+    """Ask as soon as the inspector answers."""
 
     async def answered() -> Answer | None:
         found = await edge.tools.processes.inquire("subscriptions", args, WAIT_S)
@@ -87,7 +87,10 @@ async def test_long_or_non_text_patterns_are_shortened(edge: LiveEdge) -> None:
 
 
 async def test_very_many_subscriptions_are_listed_up_to_a_limit(edge: LiveEdge) -> None:
-    """A MiB at a time, a page behind the other, while the edge serves others."""
+    """Check that very many subscriptions are listed up to a limit, while the edge serves others.
+
+    Pages have a MiB each.
+    """
     number, step = 20_000, 5_000
     clients = [await edge.client() for _ in range(4)]
     for at in range(0, number, step):
@@ -107,7 +110,7 @@ async def test_very_many_subscriptions_are_listed_up_to_a_limit(edge: LiveEdge) 
 
 
 async def test_slow_subscriber_is_listed_as_behind(edge: LiveEdge) -> None:
-    """3.6: served from the log, as it does not read."""
+    """Check that a slow subscriber, served from the log, is listed as behind (3.6)."""
     slow, sender = await edge.client(receive_buffer=4096), await edge.client()
     await slow.subscribe(b"1", b"t")
     slow.stop_reading()
@@ -124,7 +127,10 @@ async def test_slow_subscriber_is_listed_as_behind(edge: LiveEdge) -> None:
 async def test_link_is_listed_at_both_ends_and_reconnects_after_close(
     new_server: NewServer, start: Start, authority: Authority
 ) -> None:
-    """Over TLS; the dialling end is not a listener."""
+    """Check that a TLS link is listed at both ends and reconnects after close.
+
+    The dialling end is not a listener.
+    """
     listeners = {**LISTENERS, "link": {"port": 0, "serves": "links", "tls": authority.listener()}}
     one = await start(await store(new_server), listeners=listeners)
     link = {**QUICK_LINKS, "dial": {"tls": authority.dialler()}}
@@ -145,7 +151,7 @@ async def test_link_is_listed_at_both_ends_and_reconnects_after_close(
 
 
 async def connections(edge: LiveEdge, listener: str) -> list[dict[str, Any]]:
-    """Those that are open, once it can be asked."""
+    """Return the open connections, once the inspector answers."""
 
     async def answered() -> Answer | None:
         found = await edge.tools.processes.inquire("connections", {"listener": listener}, WAIT_S)

@@ -1,4 +1,4 @@
-"""The vectors of pubsub.md as conversations with a live edge."""
+"""Run the vectors of pubsub.md as conversations with a live edge."""
 
 from __future__ import annotations
 

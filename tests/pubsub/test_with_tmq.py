@@ -1,4 +1,4 @@
-"""What a text client sends, as the command line and a TMQ client get it (docs/conversions.md)."""
+"""Messages of a text client at the command line and a TMQ client (docs/conversions.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Command = Callable[..., Awaitable[bytes]]
 
 @pytest.fixture
 async def tmq(server: Server, edge: LiveEdge) -> AsyncIterator[TmqEdge]:
-    """A TMQ edge on the text edge's store."""
+    """Start a TMQ edge on the text edge's store."""
     tmq = await TmqEdge(server.url).start()
     yield tmq
     await tmq.close()
@@ -32,7 +32,7 @@ async def tmq(server: Server, edge: LiveEdge) -> AsyncIterator[TmqEdge]:
 
 @pytest.fixture
 def penstock(server: Server) -> Command:
-    """Runs a command on the same store; what it writes to standard output."""
+    """Run a command on the same store; return what it writes to standard output."""
 
     async def run(*arguments: str, stdin: bytes = b"") -> bytes:
         process = await asyncio.create_subprocess_exec(
@@ -49,7 +49,7 @@ def penstock(server: Server) -> Command:
 
 
 async def test_send_can_be_taken_by_the_command_line(edge: LiveEdge, penstock: Command) -> None:
-    """The tag is an attribute, and the origin names the text service."""
+    """Check that the command line gets a SEND, with the tag as an attribute and the text service as origin."""
     await edge.declare("orders", **subscribing("order.*"))
     sender = await edge.client()
     await sender.publish(b"order.a", b"a pump")
@@ -61,7 +61,7 @@ async def test_send_can_be_taken_by_the_command_line(edge: LiveEdge, penstock: C
 async def test_copy_over_a_link_has_its_store_of_origin(
     server: Server, tmq: TmqEdge, start: Start, new_server: Callable[[], Server]
 ) -> None:
-    """pubsub.md 4.3, 5.1: a queue at another store gets it too; its origin is the store where it was sent."""
+    """Check that a copy over a link has its store of origin (pubsub.md 4.3, 5.1)."""
     here = await start(server)
     there = await start(await store(new_server), neighbours=[here.link_address])
     queue = await here.declare("orders", **subscribing("order.*"))

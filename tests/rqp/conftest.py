@@ -1,4 +1,4 @@
-"""RQP edges on real servers: one for all tests that leave it whole, one of its own for each that may be killed."""
+"""RQP edges on real servers: one shared server, and separate ones for tests that kill them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Start = Callable[..., Awaitable[LiveEdge]]
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
-    """Start edges: `await start(server, **settings)`. None of them may log an internal error."""
+    """Start edges: `await start(server, **settings)`. Internal errors in their logs fail the test."""
     edges: list[LiveEdge] = []
 
     async def start_one(server: Server, **settings: Any) -> LiveEdge:
@@ -38,7 +38,7 @@ async def start() -> AsyncIterator[Start]:
 
 @pytest.fixture
 async def edge(server: Server, start: Start) -> AsyncIterator[LiveEdge]:
-    """One that must have given everything back in the end."""
+    """Start an edge; check at the end that it released everything."""
     edge = await start(server)
     yield edge
     await edge.check_nothing_is_left()
@@ -63,19 +63,19 @@ async def other_peer() -> AsyncIterator[McaPeer]:
 
 @pytest.fixture
 def machines(start: Start, server: Server) -> Machines:
-    """RQP/cast edges on addresses of their own."""
+    """Start RQP/cast edges on separate addresses."""
     return Machines(start, server)
 
 
 @pytest.fixture
 def hands(machines: Machines) -> Iterator[HandSender]:
-    """A sending agent operated by the test."""
+    """Return a sending agent operated by the test."""
     with HandSender(machines.net) as hands:
         yield hands
 
 
 @pytest.fixture
 def receiver(machines: Machines) -> Iterator[HandReceiver]:
-    """A receiving agent operated by the test."""
+    """Return a receiving agent operated by the test."""
     with HandReceiver(machines.net) as receiver:
         yield receiver

@@ -1,4 +1,4 @@
-"""Answers of the store that come when a test wants them to."""
+"""Delay the store's answers until a test releases them."""
 
 from __future__ import annotations
 

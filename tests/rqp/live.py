@@ -1,4 +1,4 @@
-"""RQP edges in the running loop with real sockets and a real store; checks that nothing is left behind."""
+"""RQP edges in the running loop with real sockets and a real store; checks that they release everything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.rqp.mca.client import Client
 
 NO_CAST = {"receives": False, "sends": False}
 LISTENERS: dict[str, dict[str, Any]] = {"mca": {"port": 0}}
-QUICK = {  # time-outs of a sending MCA, s: long enough for a machine that has other work too
+QUICK = {  # timeouts of a sending MCA, s: long enough for a busy machine
     "availability_timeout_s": 1.0,
     "request_timeout_s": 0.5,
     "data_timeout_s": 0.5,
@@ -73,7 +73,7 @@ class LiveEdge(Live[RqpSettings]):
         return await self.declare(name, **_numbered(number, **spec))
 
     async def heard_numbered(self, name: str, number: int, **spec: Any) -> Queue:
-        """Such a queue, of which the edge has heard: once it has found it, it does not ask the store again."""
+        """Declare such a queue and wait until the edge has found it; then it does not ask the store again."""
         heard: list[str] = []
         self.service.store.catalogue.watch(heard.append)
         queue = await self.numbered(name, number, **spec)

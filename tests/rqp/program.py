@@ -1,4 +1,4 @@
-"""An RQP edge as a process that can be killed: `python -m services.rqp`."""
+"""An RQP edge in a separate process that can be killed: `python -m services.rqp`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class EdgeProgram:
-    """Runs within `async with`. `settings` as they stand under `edges.rqp`."""
+    """An edge program that runs within `async with`. `settings` as they stand under `edges.rqp`."""
 
     def __init__(self, url: str, directory: Path, settings: dict[str, Any]) -> None:
         self._url = url
@@ -33,7 +33,7 @@ class EdgeProgram:
         self._file.write_text(yaml.safe_dump(told))
 
     async def __aenter__(self) -> Self:
-        """Returns once it has started."""
+        """Return once it has started."""
         with self._log.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "services.rqp", "--config", str(self._file)),
@@ -55,11 +55,11 @@ class EdgeProgram:
         return self._log.read_text("utf-8", "replace")
 
     async def ended(self) -> int:
-        """The exit status."""
+        """Return the exit status."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.process.wait()
 
     async def kill(self) -> None:
-        """SIGKILL: it gives nothing back, and its connections are reset."""
+        """Send SIGKILL: it releases nothing, and its connections are reset."""
         self.process.kill()
         await self.process.wait()

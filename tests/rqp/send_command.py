@@ -1,4 +1,4 @@
-"""`penstock rqp send` as a process beside the edges of a test: forked, which costs a tenth of a new interpreter."""
+"""`penstock rqp send` as a process beside the edges of a test: forked, at a tenth of an interpreter's start time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The exit code, the JSON output and the JSON error."""
+    """The exit code, the JSON output and the JSON error of a command."""
 
     code: int
     told: dict[str, Any]
@@ -27,7 +27,7 @@ class Ended:
 
 
 class SendCommand:
-    """Begins within `async with`; what waits still is killed at its end."""
+    """A command that starts within `async with` and is killed at its end if it still waits."""
 
     def __init__(self, server: Server, *arguments: str) -> None:
         self._arguments = ("--store", server.url, "--json", *arguments)
@@ -43,7 +43,7 @@ class SendCommand:
         return self
 
     def _be_the_command(self, environment: dict[str, str]) -> NoReturn:
-        """In the child, which keeps none of this process's connections open."""
+        """Run as the child, which keeps none of this process's connections open."""
         status = 99
         try:
             streams = [file.fileno() for file in self._files]

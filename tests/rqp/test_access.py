@@ -1,4 +1,4 @@
-"""Queues that not every sender may use (docs/operations.md; rqp_mca.md 1.3, 2; rqp_cast.md 3.2)."""
+"""Access rules of queues (docs/operations.md; rqp_mca.md 1.3, 2; rqp_cast.md 3.2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ ELSEWHERE = {"peers": ["127.0.0.9"]}
 async def test_queue_without_access_is_not_available(
     edge: LiveEdge, client: Client, access: dict[str, Any]
 ) -> None:
-    """rqp_mca.md 1.3: silence, as for an unknown number; counted and logged."""
+    """Check that a queue without access is not answered, like an unknown number.
+
+    Counted and logged (rqp_mca.md 1.3).
+    """
     await edge.numbered("orders", 7, access=access)
     await edge.numbered("end", 8, access={"edges": ["rqp"], "peers": ["127.0.0.0/8"]})
     assert not await client.is_available(7, 8)
@@ -37,7 +40,10 @@ async def test_queue_without_access_is_not_available(
 
 
 async def test_reliable_message_without_access_closes_the_connection(edge: LiveEdge, client: Client) -> None:
-    """rqp_mca.md 2.1: not confirmed, and the connection ends; what came before it is confirmed."""
+    """Check that a reliable message without access closes the connection unconfirmed (rqp_mca.md 2.1).
+
+    Earlier messages are confirmed.
+    """
     orders = await edge.numbered("orders", 7, access=ELSEWHERE)
     other = await edge.numbered("other", 8)
     await client.send(client.data(8, b"1"), client.data(7, b"2"), client.data(8, b"3"))
@@ -48,7 +54,10 @@ async def test_reliable_message_without_access_closes_the_connection(edge: LiveE
 
 
 async def test_unreliable_message_without_access_is_lost(edge: LiveEdge, client: Client) -> None:
-    """rqp_mca.md 2.1: it is lost and counted: dead letters are not for strangers either."""
+    """Check that an unreliable message without access is lost and counted (rqp_mca.md 2.1).
+
+    Dead letters are closed to unauthorised senders, too.
+    """
     orders = await edge.numbered("orders", 7, access=ELSEWHERE)
     await edge.numbered("other", 8)
     await client.send(client.data(7, b"1", b"2", kind=UNRELIABLE))
@@ -59,7 +68,10 @@ async def test_unreliable_message_without_access_is_lost(edge: LiveEdge, client:
 
 
 async def test_changed_access_applies_to_open_connections(edge: LiveEdge, client: Client) -> None:
-    """A client that lost access blocks no other: its assignment expires."""
+    """Check that changed access applies to open connections.
+
+    A client that lost access blocks no other: its assignment expires.
+    """
     queue = await edge.numbered("orders", 7)
     await client.request(7)
     await client.put(7, b"1")
@@ -85,7 +97,7 @@ async def _is_free(edge: LiveEdge, name: str) -> bool:
 async def test_transmission_queue_with_access_rules_is_sent(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """The sending agent needs no access itself."""
+    """Check that a transmission queue with access rules is sent: the sending agent needs no access itself."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", spec={"access": {"edges": ["tmq"], "peers": ["127.0.0.9"]}})
     await edge.put(queue, b"one")
@@ -106,7 +118,10 @@ async def test_transmission_queue_with_access_rules_is_sent(
 async def test_question_without_access_is_not_answered(
     machines: Machines, hands: HandSender, access: dict[str, Any]
 ) -> None:
-    """rqp_cast.md 3.2: silence, counted as `access_denied`; whether the queue is known already or not."""
+    """Check that a question without access is counted as `access_denied` and not answered (rqp_cast.md 3.2).
+
+    This holds whether or not the queue is cached.
+    """
     edge = await machines.receiver()
     queue = await keyed(edge, access=access)
     for number in (1, 2):
@@ -129,7 +144,10 @@ async def test_machine_with_access_is_answered(machines: Machines, hands: HandSe
 async def test_access_removed_during_a_session(
     machines: Machines, hands: HandSender, quality: Quality
 ) -> None:
-    """rqp_cast.md 5.5: FAILURE for a certain message; an uncertain one is a dead letter, as it was asked for."""
+    """Check that access removed during a session fails its message (rqp_cast.md 5.5).
+
+    A certain message gets FAILURE; an uncertain one is a dead letter.
+    """
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()

@@ -1,8 +1,8 @@
-"""TMQ, RQP/MCA, RQP/cast and a program in C that knows System V queues only, in one chain over two systems.
+"""TMQ, RQP/MCA, RQP/cast and a C program that uses System V queues, in one chain over two systems.
 
-Nothing is by hand: two `penstock up`, a `penstock sysv`, the compiled program, a TMQ client, and the program of
-docs/rqp.md, "Passing on": a queue that others fill is never a transmission queue (rqp_mca.md 2.4), so whoever wants a
-message passed on says so.
+Nothing is simulated: two `penstock up`, a `penstock sysv`, the compiled program, a TMQ client, and the program of
+docs/rqp.md, "Passing on": a queue that others fill is never a transmission queue (rqp_mca.md 2.4), so a system passes
+messages on by an explicit program.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ edges:
 
 
 class Systems:
-    """`near` and `far`, up: each knows where the other one is."""
+    """Two systems, `near` and `far`, up: each knows the address of the other."""
 
     def __init__(self, folder: Path) -> None:
         mca = {"near": free_port(), "far": free_port()}
@@ -113,7 +113,7 @@ async def near(systems: Systems) -> AsyncIterator[Client]:
 
 
 class PassOn:
-    """docs/examples/rqp/pass_on.py at work at a system. `with`."""
+    """The program docs/examples/rqp/pass_on.py at a system, within `with`."""
 
     def __init__(self, up: Up, source: str, goal: str) -> None:
         place = str(up.place()[1])
@@ -127,7 +127,7 @@ class PassOn:
         pass
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.poll() is None, "it ended by itself"
+        assert self._process.poll() is None, "it ended early"
         self._process.kill()
         self._process.wait()
 
@@ -135,7 +135,10 @@ class PassOn:
 async def test_from_tmq_by_mca_and_by_cast_to_msgrcv(
     systems: Systems, near: Client, keys: Keys, program: Program, tmp_path: Path
 ) -> None:
-    """TMQ, MCA (3), a second system, TMQ, cast (3), sysv.md 2, msgrcv: each message once, in order, octet for octet."""
+    """Check a chain from TMQ by RQP to msgrcv: each message once, in order, octet for octet.
+
+    TMQ, MCA (3), a second system, TMQ, cast (3), sysv.md 2, msgrcv.
+    """
     key = keys.new()
     bridge = BridgeProgram(systems.near.tenant["url"], tmp_path, "--in", f"{key}:for-program")
     try:
@@ -153,7 +156,7 @@ async def test_from_tmq_by_mca_and_by_cast_to_msgrcv(
 async def test_from_msgsnd_by_cast_and_by_mca_to_tmq(
     systems: Systems, near: Client, keys: Keys, program: Program, tmp_path: Path
 ) -> None:
-    """The way round: msgsnd, sysv.md 3, cast (3), a second system, TMQ, MCA (3), DNQ."""
+    """Check a chain in the other direction: msgsnd, sysv.md 3, cast (3), a second system, TMQ, MCA (3), DNQ."""
     key = keys.new()
     bridge = BridgeProgram(systems.near.tenant["url"], tmp_path, "--out", f"{key}:from-program")
     try:

@@ -33,7 +33,7 @@ def logged(edge: LiveEdge) -> list[str]:
 
 
 async def test_each_reason_is_logged_once(edge: LiveEdge, condition: Condition) -> None:
-    """Until messages get through: two that come in turns would fill the log."""
+    """Check that each reason is logged once until messages get through: alternating ones would fill the log."""
     for round in range(3):
         condition.report_failure(f"data_timeout: for the {round}. time")
         condition.report_failure("no_receiver: nobody has it")
@@ -52,7 +52,10 @@ async def test_each_reason_is_logged_once(edge: LiveEdge, condition: Condition) 
 async def test_store_has_the_latest_condition_and_the_error_count(
     edge: LiveEdge, queue: Queue, condition: Condition
 ) -> None:
-    """`rqp send --wait` uses the count (docs/cli.md): a repeated failure counts again."""
+    """Check that the store has the latest condition and the error count.
+
+    `rqp send --wait` uses the count (docs/cli.md): a repeated failure counts again.
+    """
     condition.report_failure("data_timeout: it does not confirm")
     condition.report_failure("no_receiver: nobody has it")
     await until(lambda: edge.has_condition(queue, "no_receiver: nobody has it"))

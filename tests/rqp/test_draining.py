@@ -1,4 +1,4 @@
-"""Draining an RQP edge whose work takes longer than allowed: it is ended and counted, without an error."""
+"""Draining an RQP edge with work that exceeds the timeout: it is ended and counted, without an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BRIEF = DrainSettings(spread_s=0.0, timeout_s=0.2)
 
 
 async def drained(edge: LiveEdge) -> None:
-    """As by SIGTERM; nothing of it is logged as an error."""
+    """Drain the edge as by SIGTERM; check that no error is logged."""
     assert edge.running is not None
     running, edge.running = edge.running, None  # it is closed here, and only once
     groups = [*edge.listeners.values(), *edge.diallers]
@@ -32,7 +32,10 @@ async def drained(edge: LiveEdge) -> None:
 
 
 async def test_drain_timeout_ends_sessions(machines: Machines, hands: HandSender) -> None:
-    """rqp_cast.md 5.1: one that waits for its approval, and one for its message; their queues are free."""
+    """Check that the drain timeout ends sessions and frees their queues (rqp_cast.md 5.1).
+
+    One waits for its approval, and one for its message.
+    """
     edge = await machines.receiver(t_wait2_s=LONG_S, t_wait3_s=LONG_S)
     queues = [await keyed(edge, f"queue {key}", key) for key in (7, 8)]
     await hands.approve(await hands.asked(7))
@@ -44,7 +47,7 @@ async def test_drain_timeout_ends_sessions(machines: Machines, hands: HandSender
 
 
 async def test_draining_edge_answers_no_questions(machines: Machines, hands: HandSender) -> None:
-    """One agent that takes its time keeps no other from beginning to end."""
+    """Check that a draining edge answers no questions, also while another agent is slow to end."""
     edge = await machines.receiver(t_wait2_s=LONG_S)
     await keyed(edge)
     agents = edge.service.agents
@@ -68,7 +71,10 @@ async def test_draining_edge_answers_no_questions(machines: Machines, hands: Han
 async def test_drain_timeout_returns_the_message_in_flight(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """rqp_cast.md 2.3, 4.2: the next owner resends it with the same id to the same receiver."""
+    """Check that the drain timeout returns the message in flight (rqp_cast.md 2.3, 4.2).
+
+    The next owner resends it with the same id to the same receiver.
+    """
     edge = await machines.sender(t_wait4_s=LONG_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -91,7 +97,7 @@ async def test_drain_timeout_returns_the_message_in_flight(
 async def test_drain_does_not_wait_for_missing_confirmations(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """rqp_mca.md 3.6: the message is in its place again."""
+    """Check that a drain does not wait for missing confirmations: the message returns to its place (rqp_mca.md 3.6)."""
     edge = await start(server, mca={"peers": peer_settings(peer), "data_timeout_s": LONG_S})
     queue = await edge.remote("away")
     await edge.put(queue, b"one", b"two")

@@ -1,4 +1,4 @@
-"""Each transmission queue is sent by one process at a time, and not while it is paused (rqp_mca.md 3.2, 3.6)."""
+"""Ownership of transmission queues: one process sends each, unless it is paused (rqp_mca.md 3.2, 3.6)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def owned(edge: LiveEdge) -> float:
 
 
 async def two(server: Server, start: Start, peer: McaPeer) -> tuple[LiveEdge, LiveEdge]:
-    """Replicas on one store."""
+    """Start two replicas on one store."""
     settings = {"mca": {"peers": peer_settings(peer), **PATIENT}, "outbox": SHORT}
     return await start(server, **settings), await start(server, **settings)
 
@@ -34,7 +34,7 @@ async def owner(*edges: LiveEdge) -> LiveEdge:
 
 
 async def test_one_of_two_replicas_sends(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.2: held by one server at a time, for as long as it lives."""
+    """Check that one of two replicas sends, for as long as it lives (3.2)."""
     one, other = await two(server, start, peer)
     queue = await one.remote("away")
     await one.put(queue, b"one")
@@ -49,7 +49,10 @@ async def test_one_of_two_replicas_sends(server: Server, start: Start, peer: Mca
 
 
 async def test_another_replica_takes_over_after_a_drain(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.6: what is out may still be confirmed; then the queue is free at once."""
+    """Check that another replica takes over at once after a drain (3.6).
+
+    Messages in flight may still be confirmed.
+    """
     one, other = await two(server, start, peer)
     queue = await one.remote("away")
     await one.put(queue, b"one", b"two")
@@ -72,7 +75,10 @@ async def test_another_replica_takes_over_after_a_drain(server: Server, start: S
 async def test_another_replica_takes_over_after_a_crash(
     new_server: NewServer, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
-    """3.2: killed, it gives nothing back: its lease runs out, what it had leased is swept; what was out comes twice."""
+    """Check that another replica takes over after a crash (3.2).
+
+    The lease expires and leased messages return; those in flight are delivered twice.
+    """
     server = await new_server()
     store = {"session_timeout_s": 1.0, "heartbeat_s": 0.2, "sweep_s": 0.2}
     settings = {"mca": {"peers": peer_settings(peer), **PATIENT}, "outbox": SHORT, "store": store}
@@ -80,7 +86,7 @@ async def test_another_replica_takes_over_after_a_crash(
     async with EdgeProgram(server.url, tmp_path, settings) as doomed:
         remote = {"protocol": "rqp-mca", "queueId": 7, "peers": ["p0"]}
         queue = await edge.declare("away", remote=remote, visibilityTimeout="100ms", paused=True)
-        await edge.service.stop_taking()  # only the program is left to own it
+        await edge.service.stop_taking()  # only the program remains to own it
         await edge.tools.catalogue.declare(
             "away",
             QueueSpec.model_validate({"remote": remote, "visibilityTimeout": "100ms"}),
@@ -93,7 +99,7 @@ async def test_another_replica_takes_over_after_a_crash(
         other = await start(server, **settings)
         await doomed.kill()
         again = await peer.reserved()
-        while not await again.has_something():  # what it had is not swept yet
+        while not await again.has_something():  # its leases have not expired yet
             again = await peer.reserved()
         for body in (b"one", b"two"):
             assert await again.body() == body
@@ -102,7 +108,10 @@ async def test_another_replica_takes_over_after_a_crash(
 
 
 async def test_paused_queue_is_given_up(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.6: messages in flight may still be confirmed, the rest returns to its place; after that it is resumed."""
+    """Check that a paused queue is given up and later resumed (3.6).
+
+    Messages in flight may still be confirmed; others return to their places.
+    """
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT})
     queue = await edge.remote("away")
     await edge.put(queue, b"one", b"two", b"three")
@@ -124,7 +133,7 @@ async def test_paused_queue_is_given_up(server: Server, start: Start, peer: McaP
 
 
 async def test_deleted_queue_is_given_up(server: Server, start: Start, peer: McaPeer) -> None:
-    """Its messages go with it; another one of its name is another queue."""
+    """Check that a deleted queue is given up: a new one of its name is another queue."""
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT, "data_timeout_s": 0.3})
     queue = await edge.remote("away")
     await edge.put(queue, b"one", b"two")
@@ -145,7 +154,7 @@ async def test_deleted_queue_is_given_up(server: Server, start: Start, peer: Mca
 async def test_changed_remote_is_followed(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
-    """The number and the peers change while the edge runs."""
+    """Check that changed numbers and peers of `remote` are followed while the edge runs."""
     edge = await start(server, mca={"peers": peer_settings(peer, other_peer), **PATIENT})
     queue = await edge.remote("away", 7, peers=["p0"])
     await edge.put(queue, b"one")
@@ -176,7 +185,10 @@ async def test_queue_that_is_no_longer_remote_is_given_up(
 
 
 async def test_store_outage_longer_than_the_lease(new_server: NewServer, start: Start, peer: McaPeer) -> None:
-    """The owner stops before another can own the queue, and continues when the store is back."""
+    """Check a store outage longer than the lease.
+
+    The owner stops before another can own the queue, and continues when the store is back.
+    """
     server: Server = await new_server()
     edge = await start(
         server,
@@ -201,7 +213,7 @@ async def test_store_outage_longer_than_the_lease(new_server: NewServer, start: 
 
 
 async def test_condition_is_cleared_at_takeover(server: Server, start: Start) -> None:
-    """3.1: a replica that takes over starts with an empty condition."""
+    """Check that the condition is cleared at takeover (3.1)."""
     edge = await start(server, mca={"availability_timeout_s": 0.05})
     queue = await edge.remote("away")
     await edge.put(queue, b"one")

@@ -1,4 +1,4 @@
-"""A lease outlives one renewal that is never answered: it is asked for again, on another connection, in time."""
+"""Leases outlive one lost renewal: it is repeated in time, on another connection."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ async def proxy(server: Server) -> AsyncIterator[Proxy]:
     ],
 )
 def test_too_long_renewal_interval_is_rejected(lease_s: float, renew_s: float, why: str) -> None:
-    """Within 5 s also of a long lease: so long one is kept after a step of the store's clock."""
+    """Check that a renewal interval above 5 s is rejected, also for a long lease.
+
+    A lease must survive so long after a step of the store's clock.
+    """
     with pytest.raises(ValidationError, match=why):
         OutboxSettings(lease_s=lease_s, renew_s=renew_s)
     OutboxSettings(lease_s=9.0, renew_s=3.0)
@@ -58,7 +61,7 @@ def test_unset_time_is_derived(given: dict[str, float], both: tuple[float, float
 
 
 async def lose_one(proxy: Proxy, function: bytes) -> None:
-    """One call of that function is on its way for ever."""
+    """Block one call of that function forever."""
     proxy.keep(function)
     await until(lambda: proxy.held)
     proxy.kept = None
@@ -69,7 +72,7 @@ async def end_of(edge: LiveEdge, queue: Queue, field: str) -> int:
 
 
 async def fence_once_renewed(edge: LiveEdge, queue: Queue, prefix: str) -> int:
-    """The number of the claim after a renewal; a claim that ran out meanwhile gets another number."""
+    """Return the fence of the claim after a renewal; a claim that expired meanwhile gets another one."""
     before = await end_of(edge, queue, f"{prefix}until")
 
     async def is_renewed() -> bool:
@@ -82,7 +85,7 @@ async def fence_once_renewed(edge: LiveEdge, queue: Queue, prefix: str) -> int:
 async def test_reservation_outlives_a_lost_renewal(
     proxy: Proxy, machines: Machines, hands: HandSender
 ) -> None:
-    """rqp_cast.md 3.2"""
+    """Check that a reservation outlives a lost renewal (rqp_cast.md 3.2)."""
     cast = machines.net.machine(THERE, sends=False, reservation_s=LEASE_S, t_wait2_s=600.0)
     edge = await LiveEdge(proxy.url, cast=cast).start()
     try:
@@ -95,7 +98,7 @@ async def test_reservation_outlives_a_lost_renewal(
 
 
 async def test_ownership_outlives_a_lost_renewal(proxy: Proxy, machines: Machines) -> None:
-    """docs/rqp.md, How it works"""
+    """Check that ownership outlives a lost renewal (docs/rqp.md, How it works)."""
     cast = machines.net.machine(HERE, THERE, receives=False)
     outbox = {"lease_s": LEASE_S, "renew_s": LEASE_S / 3}
     edge = await LiveEdge(proxy.url, cast=cast, outbox=outbox).start()

@@ -1,4 +1,4 @@
-"""penstock rqp send over RQP/cast: SUCCESS is what is waited for (docs/cli.md, rqp send; rqp_cast.md 4)."""
+"""`penstock rqp send` over RQP/cast: it waits for SUCCESS (docs/cli.md, rqp send; rqp_cast.md 4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONFIRMED = {"queue": "out", "state": "confirmed"}
 async def test_from_one_system_to_another(
     new_server: NewServer, server: Server, machines: Machines, how: str, state: str
 ) -> None:
-    """3: a certain message is in the queue there when the command ends."""
+    """Check that a certain message is in the other system's queue when the command ends (3)."""
     there = await machines.receiver(server=await new_server())
     here = await machines.sender()
     goal = await keyed(there)
@@ -35,7 +35,10 @@ async def test_from_one_system_to_another(
 async def test_wait_follows_a_message_moved_to_the_end(
     server: Server, machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.1, 4.2: no answer, then FAILURE: each time it moves behind others, whose SUCCESS does not count."""
+    """Check that the wait follows a message moved to the end after no answer or FAILURE (4.1, 4.2).
+
+    SUCCESS of other messages does not count.
+    """
     edge = await machines.sender(t_wait1_s=0.3)
     queue = await remote(edge)
     async with SendCommand(server, *TO_7, "--timeout", "60", "mine") as command:
@@ -44,7 +47,7 @@ async def test_wait_follows_a_message_moved_to_the_end(
         assert await receiver.receive(Result.FAILURE) in (b"mine", b"another")
         got: list[bytes] = []
         while b"mine" not in got:
-            assert command.waits, "another message's end was taken for its own"
+            assert command.waits, "the end of another message was taken for its own"
             approval = await receiver.chosen()
             got.append((await receiver.data())[12:])
             assert approval.msg_type is Quality.HIGH_QUALITY
@@ -56,7 +59,7 @@ async def test_wait_follows_a_message_moved_to_the_end(
 async def test_wait_reports_a_message_always_refused(
     server: Server, machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: after `max_attempts` it is in the dead letters, and the command reports it."""
+    """Check that the wait reports a message that is always refused: after `max_attempts` it is dead-lettered (4.2)."""
     edge = await machines.sender(max_attempts=2)
     queue = await remote(edge)
     async with SendCommand(server, *TO_7, "mine") as command:
@@ -71,7 +74,7 @@ async def test_wait_reports_a_message_always_refused(
 async def test_wait_reports_a_missing_confirmation(
     server: Server, machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: after T_WAIT4 it stays, and the queue's condition says why."""
+    """Check that the wait reports a missing confirmation after T_WAIT4, by the queue's condition (4.2)."""
     edge = await machines.sender(t_wait4_s=0.5)
     queue = await remote(edge)
     async with SendCommand(server, *TO_7, "--timeout", "4", "mine") as command:
@@ -87,7 +90,7 @@ async def test_wait_reports_a_missing_confirmation(
 
 
 async def test_error_ends_the_wait(server: Server, machines: Machines, receiver: HandReceiver) -> None:
-    """4.1: without an answer the message stays, and is sent when there is one."""
+    """Check that an error ends the wait: without an answer the message stays, to be sent later (4.1)."""
     edge = await machines.sender(t_wait1_s=0.3)
     queue = await remote(edge)
     ended = await sent(server, *TO_7, "mine")

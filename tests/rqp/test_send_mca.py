@@ -1,4 +1,4 @@
-"""penstock rqp send over RQP/MCA: confirmed is what a peer has confirmed (docs/cli.md, rqp send; rqp_mca.md 3)."""
+"""`penstock rqp send` over RQP/MCA: it waits for a peer's confirmation (docs/cli.md, rqp send; rqp_mca.md 3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENT = {"data_timeout_s": 20.0, "availability_timeout_s": 10.0}
 
 
 async def two_systems(new_server: NewServer, start: Start, **remote: object) -> tuple[LiveEdge, Server]:
-    """There, with queue 7; here, with a transmission queue `away` for it, on a store of its own."""
+    """Start two systems with a store each: one has queue 7, the other a transmission queue `away` for it."""
     west, east = await new_server(), await new_server()
     there = await start(west)
     await there.numbered("goal", 7)
@@ -31,7 +31,7 @@ async def two_systems(new_server: NewServer, start: Start, **remote: object) -> 
 
 
 async def test_from_one_system_to_another(new_server: NewServer, start: Start) -> None:
-    """It is in the queue there when the command ends."""
+    """Check that a message is in the other system's queue when the command ends."""
     there, east = await two_systems(new_server, start)
     goal = await there.tools.catalogue.find("goal")
     for number in range(3):
@@ -41,7 +41,7 @@ async def test_from_one_system_to_another(new_server: NewServer, start: Start) -
 
 
 async def test_unreliable_message_is_sent(new_server: NewServer, start: Start) -> None:
-    """3: removed once sent, without a confirmation."""
+    """Check that an unreliable message is removed once sent, without a confirmation (3)."""
     there, east = await two_systems(new_server, start)
     ended = await sent(east, *TO_7, "--unreliable", "perhaps")
     assert (ended.code, ended.told) == (0, {"queue": "away", "state": "sent"}), ended
@@ -52,7 +52,7 @@ async def test_unreliable_message_is_sent(new_server: NewServer, start: Start) -
 async def test_confirmations_of_other_messages_do_not_count(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3.3: of many in the line; others are put in before and behind it."""
+    """Check that confirmations of other messages before and behind it do not count (3.3)."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=9), **PATIENT})
     queue = await edge.remote("away")
     await edge.put(queue, b"before", b"before too")
@@ -77,7 +77,10 @@ async def _acked(edge: LiveEdge, number: int) -> bool:
 
 
 async def test_wait_reports_a_peer_that_does_not_confirm(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.1: the queue's condition says why; the message stays and may still be delivered."""
+    """Check that the wait reports a peer that does not confirm, by the queue's condition (3.1).
+
+    The message stays and may still be delivered.
+    """
     edge = await start(server, mca={"peers": peer_settings(peer), "availability_timeout_s": 0.1})
     queue = await edge.remote("away")
     async with SendCommand(server, *TO_7, "--timeout", "4", "mine") as command:
@@ -96,7 +99,10 @@ async def test_wait_reports_a_peer_that_does_not_confirm(server: Server, start: 
 
 
 async def test_wait_reports_a_missing_receiver(server: Server, start: Start, peer: McaPeer) -> None:
-    """3: of an UNRELIABLE message no waiting helps: it is dead; a RELIABLE one stays."""
+    """Check that the wait reports a missing receiver.
+
+    An UNRELIABLE message is dead-lettered, a RELIABLE one stays (3).
+    """
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.05)
     queue = await edge.remote("away")
     ended = await sent(server, *TO_7, "--unreliable", "lost")
@@ -109,10 +115,13 @@ async def test_wait_reports_a_missing_receiver(server: Server, start: Start, pee
 
 
 async def test_error_ends_the_wait(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.1: the one-shot send ends with it; the message stays first, and is sent when that is possible."""
+    """Check that an error ends the wait of a one-shot send (3.1).
+
+    The message stays first, and is sent when that is possible.
+    """
     edge = await sending_edge(server, start, peer, availability_timeout_s=1.0)
     queue = await edge.remote("away")
-    for number in (1, 2):  # the second is put in when the queue's condition says so already
+    for number in (1, 2):  # the second is put in when the queue's condition shows the error already
         ended = await sent(server, *TO_7, f"m{number}")
         assert ended.code == 5
         assert ended.told == {"queue": "away", "state": "waits", "reason": "no_receiver"}
@@ -133,14 +142,14 @@ async def test_error_ends_the_wait(server: Server, start: Start, peer: McaPeer) 
 async def test_wait_survives_a_killed_edge(
     server: Server, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
-    """3.2: another one carries on with it, and the command waits for that one's confirm."""
+    """Check that the wait survives a killed edge: another one delivers, and its confirm counts (3.2)."""
     settings = {
         "mca": {"peers": peer_settings(peer), **PATIENT},
         "outbox": {"lease_s": 1.5, "renew_s": 0.3},
         "store": {"session_timeout_s": 1.0, "heartbeat_s": 0.2, "sweep_s": 0.2},
     }
     edge = await start(server)
-    await edge.service.stop_taking()  # only programs are left to own it
+    await edge.service.stop_taking()  # only programs remain to own it
     queue = await edge.remote("away", spec={"visibilityTimeout": "100ms"})
     async with (
         EdgeProgram(server.url, tmp_path, settings) as first,
@@ -160,7 +169,7 @@ async def test_wait_survives_a_killed_edge(
 
 
 async def test_both_kinds_are_sent_through_one_queue(server: Server, start: Start, peer: McaPeer) -> None:
-    """3: {queue_id, type, body}"""
+    """Check that both kinds are sent through one queue (3: {queue_id, type, body})."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=9), **PATIENT})
     await edge.remote("away")
     async with SendCommand(server, *TO_7, "--unreliable", "perhaps") as command:

@@ -1,5 +1,4 @@
-"""Machines whose names hang: a name server that says nothing, as the system itself meets it (rqp_mca.md 3.4,
-rqp_cast.md 1.1)."""
+"""Machines whose names hang with a silent name server and the real resolver (rqp_mca.md 3.4, rqp_cast.md 1.1)."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ class Site:
         return self._servers[-1]
 
     async def edge(self, **settings: Any) -> LiveEdge:
-        """On a store of its own."""
+        """Start an edge on its own store."""
         return await self.on((await self.server()).url, **settings)
 
     async def on(self, url: str, **settings: Any) -> LiveEdge:
@@ -51,12 +50,15 @@ class Site:
 
 
 async def hang(names: NameServer) -> None:
-    """Wait until all of them are being resolved."""
+    """Wait until all of the names are being resolved."""
     await until(lambda: names.asked.issuperset(HANGING))
 
 
 def test_hanging_names_do_not_delay_mca_peers(tmp_path: Path) -> None:
-    """RQP/MCA: over a connection that is opened while eight names hang; and another name is found meanwhile."""
+    """Check that hanging names do not delay MCA peers, on a connection opened meanwhile.
+
+    Eight names hang, and another name is resolved meanwhile.
+    """
 
     async def scenario(names: NameServer) -> None:
         async with Site(tmp_path) as site:
@@ -81,7 +83,7 @@ def test_hanging_names_do_not_delay_mca_peers(tmp_path: Path) -> None:
 
 
 def test_hanging_names_do_not_delay_cast_machines(tmp_path: Path) -> None:
-    """RQP/cast."""
+    """Check that hanging names do not delay RQP/cast machines."""
 
     async def scenario(names: NameServer) -> None:
         async with Site(tmp_path) as site:
@@ -100,7 +102,7 @@ def test_hanging_names_do_not_delay_cast_machines(tmp_path: Path) -> None:
 
 
 def test_hanging_names_do_not_delay_the_stop(tmp_path: Path) -> None:
-    """SIGTERM does not wait for lookups; everything that could be sent was sent."""
+    """Check that hanging names do not delay the stop by SIGTERM; all possible messages were sent."""
 
     async def scenario(names: NameServer) -> None:
         async with Site(tmp_path) as site:
@@ -109,7 +111,7 @@ def test_hanging_names_do_not_delay_the_stop(tmp_path: Path) -> None:
             server = await site.server()
             here = await site.on(server.url)
             queue = await here.remote("away", peers=["lost", "found"])
-            await here.service.stop_taking()  # only the program is left to send
+            await here.service.stop_taking()  # only the program remains to send
             peers = {"lost": {"addresses": HANGING}, "found": {"addresses": [there.address]}}
             async with EdgeProgram(server.url, tmp_path, {"mca": {"peers": peers}}) as program:
                 await hang(names)

@@ -71,7 +71,7 @@ def test_flag_or_environment_names_the_file(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PENSTOCK_CONFIG", str(file("health: {port: 1}", "one.yaml")))
     assert load().health.port == 1
     assert load(file("health: {port: 2}", "two.yaml")).health.port == 2
-    monkeypatch.setenv("PENSTOCK_CONFIG", "")  # as if it were not set
+    monkeypatch.setenv("PENSTOCK_CONFIG", "")  # treated as unset
     assert load().health.port == GlobalSettings().health.port
 
 
@@ -83,7 +83,7 @@ def test_own_variable_overrides_redis_url(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_defaults_of_an_edge_are_merged_with_its_section(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who changes one port keeps everything else."""
+    """Check that defaults of an edge are merged with its section: changing one port keeps the other values."""
     file("edges: {two: {listeners: {document: {port: 7000}}}}")
     monkeypatch.setenv("PENSTOCK_EDGES__TWO__LISTENERS__REFERENCE__ALLOW", "10.0.0.0/8, fd00::/8")
     settings = load(flags={"edges": {"two": {"workers": 2}}}).edge(EDGE)
@@ -157,7 +157,10 @@ def test_section_of_another_edge_is_not_validated() -> None:
 
 
 def test_foreign_variables_are_ignored_and_typing_errors_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kubernetes sets names like these for Services called penstock and penstock-store."""
+    """Check that foreign variables are ignored and misspelt ones rejected.
+
+    Kubernetes sets such names for Services called penstock and penstock-store.
+    """
     monkeypatch.setenv("PENSTOCK_PORT", "tcp://10.0.0.1:6161")
     monkeypatch.setenv("PENSTOCK_STORE_SERVICE_HOST", "10.0.0.2")
     assert load().model_dump() == GlobalSettings().model_dump()

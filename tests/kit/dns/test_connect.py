@@ -65,7 +65,7 @@ async def test_nobody_listens(family: int, host: str) -> None:
 
 
 async def test_late_refusal_is_reported() -> None:
-    """The kernel asks again after a second, and nobody listens any more then."""
+    """Check that a late refusal is reported: the kernel retries after a second, when the port is closed."""
     with tcp() as sock:
         with deaf() as port:
             connecting = asyncio.create_task(connect(sock, ("127.0.0.1", port)))
@@ -77,7 +77,10 @@ async def test_late_refusal_is_reported() -> None:
 
 
 async def test_connection_to_itself_is_refused() -> None:
-    """TCP connects a socket with itself where nobody listens: that is no connection."""
+    """Check that a connection of a socket to itself is refused.
+
+    TCP allows that on a port without a listener.
+    """
     with tcp() as sock:
         sock.bind(("127.0.0.1", 0))
         with pytest.raises(ConnectionRefusedError, match="Connection refused"):
@@ -91,7 +94,7 @@ async def test_connect_does_not_resolve_names(host: str) -> None:
 
 
 def test_link_local_address_needs_a_valid_scope(tmp_path: Path) -> None:
-    """IPv6's link-local addresses: without its scope it is nobody's."""
+    """Check that an IPv6 link-local address without a valid scope is refused."""
 
     async def scenario(_: NameServer) -> None:
         for command in (
@@ -115,7 +118,7 @@ def test_link_local_address_needs_a_valid_scope(tmp_path: Path) -> None:
 
 
 async def test_cancelled_connect_leaves_no_connection() -> None:
-    """Neither files nor what the loop watches: the number of the file may be another's at once."""
+    """Check that a cancelled connect leaves no file and no watcher: the descriptor may be reused at once."""
     with deaf() as port:
         before = open_files()
         for _ in range(50):
@@ -130,7 +133,7 @@ async def test_cancelled_connect_leaves_no_connection() -> None:
 
 
 async def test_cancellation_at_success_closes_the_socket() -> None:
-    """Whoever is cancelled is told so, and closes it."""
+    """Check that a connect cancelled at its success raises and closes the socket."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         before = open_files()
         for turns in range(4):

@@ -28,7 +28,7 @@ def threads() -> int:
 
 
 def alone(scenario: Callable[[NameServer], Coroutine[Any, Any, None]], folder: Path) -> None:
-    """On a silent machine, once the look-ups of others have ended."""
+    """Run the scenario with a silent name server, once the look-ups of other tests have ended."""
     eventually(lambda: not threads())
     on_silent_machine(scenario, folder)
 
@@ -83,7 +83,7 @@ async def test_unknown_name_is_an_error(host: str) -> None:
 
 
 def test_hanging_names_do_not_delay_others(tmp_path: Path) -> None:
-    """Neither connections to addresses nor names that are known."""
+    """Check that hanging names delay neither connections to addresses nor cached names."""
 
     async def scenario(names: NameServer) -> None:
         lost = [asyncio.create_task(open_tcp(f"hangs{number}.example", 7, 600)) for number in range(8)]
@@ -103,7 +103,7 @@ def test_hanging_names_do_not_delay_others(tmp_path: Path) -> None:
 
 
 def test_callers_of_the_same_name_share_a_lookup(tmp_path: Path) -> None:
-    """Also those who come late, and whoever else has given up by then."""
+    """Check that callers of the same name share a look-up, also late ones and after others were cancelled."""
 
     async def scenario(names: NameServer) -> None:
         resolver = NameResolver()
@@ -125,7 +125,10 @@ def test_callers_of_the_same_name_share_a_lookup(tmp_path: Path) -> None:
 
 
 def test_concurrent_lookups_are_limited(tmp_path: Path) -> None:
-    """A name in line says why it is not looked up. It is not asked for once nobody wants it any more."""
+    """Check that concurrent look-ups are limited.
+
+    An error says that the name is queued; a queued name without callers is not looked up.
+    """
 
     async def scenario(names: NameServer) -> None:
         resolver = NameResolver(2, 0.05)
@@ -161,7 +164,7 @@ def test_queued_lookups_are_resolved(tmp_path: Path) -> None:
 
 
 def test_default_resolver_limits_threads(tmp_path: Path) -> None:
-    """As many as may be hang, many times as many wait: and addresses are reached."""
+    """Check that the default resolver limits threads: with many hanging and queued, addresses are still reached."""
 
     async def scenario(names: NameServer) -> None:
         resolver = NameResolver(queue_timeout_s=600)
@@ -172,13 +175,13 @@ def test_default_resolver_limits_threads(tmp_path: Path) -> None:
             sock, _ = await open_tcp("127.0.0.1", server.getsockname()[1], PATIENCE_S)
             sock.close()
         await ended(tasks)
-        assert threads() == MAX_LOOKUPS  # nobody wants them, and the system cannot be told
+        assert threads() == MAX_LOOKUPS  # cancelled, but the system call cannot be
 
     alone(scenario, tmp_path)
 
 
 def test_answer_for_a_closed_loop_is_dropped(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """What hung in one loop is answered to those of the next."""
+    """Check that an answer for a closed loop is dropped, and later callers use the next loop."""
     resolver = NameResolver()
 
     async def first() -> None:
@@ -217,7 +220,7 @@ asyncio.run(main())
 
 
 def test_lookup_fails_if_no_thread_can_start() -> None:
-    """For want of memory: said, and tried again the next time."""
+    """Check that a look-up fails if no thread can start for lack of memory, and is retried the next time."""
     command = [sys.executable, "-P", "-c", LIMITED]
     told = subprocess.run(
         command,
@@ -231,7 +234,7 @@ def test_lookup_fails_if_no_thread_can_start() -> None:
 
 
 async def test_unexpected_resolver_error_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for ever, and the name may be asked for again."""
+    """Check that an unexpected resolver error is reported, and the name can be looked up again."""
     resolver = NameResolver(1)
 
     def fail(*_: object) -> None:

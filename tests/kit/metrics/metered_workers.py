@@ -19,7 +19,7 @@ from services.kit.metrics.shared_names import SharedNames
 
 
 class Told(NamedTuple):
-    """As a store tells it: so many messages were put in."""
+    """A report of the store: so many messages were put in."""
 
     put_in: int = 1
 
@@ -42,7 +42,7 @@ class Told(NamedTuple):
 
 @dataclass
 class Clock:
-    """The same for all workers, as the machine's is."""
+    """A clock shared by all workers, as the machine's is."""
 
     now: float = 1000.0
 
@@ -51,7 +51,7 @@ class Clock:
 
 
 class Edge:
-    """Workers that share a folder, and who answers for them; without a folder one process."""
+    """Workers that share a folder, and the process that answers scrapes for them; without a folder one process."""
 
     def __init__(self, most: int, clock: Clock, folder: Path | None = None, workers: int = 1) -> None:
         self._most, self._clock, self._folder = most, clock, folder
@@ -69,13 +69,13 @@ class Edge:
         return self.workers[-1]
 
     def publish(self) -> None:
-        """All of them, twice: what one gave back the others know."""
+        """Publish all workers' values twice, so that each knows what the others released."""
         for _ in range(2):
             for worker in self.workers:
                 worker.publish()
 
     def shown(self, name: str = measures.QUEUE_IN.name) -> dict[str, float]:
-        """Values by queue."""
+        """Return values by queue."""
         text = generate_latest(self._registry).decode()
         families = [*text_string_to_metric_families(text)]
         samples = [sample for family in families for sample in family.samples]

@@ -17,7 +17,7 @@ def test_json_lines_round_trip() -> None:
 
 @pytest.mark.parametrize("cut", range(len(encode_line(ONE))))
 def test_truncated_lines_are_skipped(cut: int) -> None:
-    """Neither while it is on its way, nor once something stands behind it."""
+    """Check that truncated lines are skipped, at the end of the file or before others."""
     begun = encode_line(ONE)[:cut]
     assert [*parse_lines(encode_line(TWO) + begun)] == [TWO]
     assert whole_lines(encode_line(TWO) + begun) == encode_line(TWO)

@@ -73,7 +73,7 @@ def test_edge_can_add_metrics() -> None:
 
 
 def test_counters_have_no_created_series() -> None:
-    """It would be a second series for each."""
+    """Check that counters have no `_created` series, which would double the number of series."""
     metrics = Metrics("tmq")
     metrics.requests("enq", "ok").inc()
     assert "_created" not in metrics.render().decode()

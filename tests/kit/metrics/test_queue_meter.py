@@ -22,7 +22,7 @@ NOTHING = [0] * (len(measures.QUEUE_PUT_SECONDS.buckets) + 1)
 
 
 class Told(NamedTuple):
-    """As a store tells it."""
+    """A report of the store."""
 
     numbers: tuple[int, ...] = (0,) * 7
     refused: Mapping[str, int] = MappingProxyType({})
@@ -31,12 +31,12 @@ class Told(NamedTuple):
 
 
 def classes(**numbers: int) -> list[int]:
-    """c0=2, c15=1: two in the first class, one in the last."""
+    """Return counts by class: c0=2, c15=1 means two in the first class, one in the last."""
     return [numbers.get(f"c{at}", 0) for at in range(len(NOTHING))]
 
 
 def shown(metrics: Metrics, name: str) -> dict[str, float]:
-    """Values by queue."""
+    """Return values by queue."""
     families = text_string_to_metric_families(metrics.render().decode())
     samples = [sample for family in families for sample in family.samples if sample.name == name]
     return {sample.labels["queue"]: sample.value for sample in samples}
@@ -135,7 +135,7 @@ def test_single_process_writes_no_file() -> None:
 
 
 def series(metrics: Metrics) -> int:
-    """How many there are of one queue."""
+    """Return the number of series of one queue."""
     count(metrics, "orders", Told())
     return metrics.render().decode().count('queue="orders"')
 
@@ -144,7 +144,7 @@ def series(metrics: Metrics) -> int:
     "file", ["docs/metrics.md", "charts/penstock/values.yaml", "charts/penstock/README.md"]
 )
 def test_documents_state_the_series_per_queue(file: str) -> None:
-    """Whoever sets `metrics.queues` reckons with it what Prometheus needs."""
+    """Check that documents state the series per queue: operators size Prometheus for `metrics.queues` by it."""
     one, timed = series(metered()), series(metered(latencies=True))
     text = (ROOT / file).read_text()
     assert re.findall(r"(\d+) more series per queue", text) == [str(timed - one)]

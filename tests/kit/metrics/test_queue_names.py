@@ -21,7 +21,7 @@ def clock() -> Clock:
 
 @pytest.fixture(params=["alone", "workers"])
 def edge(request: pytest.FixtureRequest, clock: Clock, tmp_path: Path) -> Edge:
-    """With two names."""
+    """Return an edge with two names."""
     return Edge(2, clock) if request.param == "alone" else Edge(2, clock, tmp_path, workers=2)
 
 
@@ -31,13 +31,13 @@ def test_short_lived_queues_release_their_labels(edge: Edge, clock: Clock) -> No
         edge.publish()
         clock.now += IDLE_S
     shown = edge.shown()
-    assert shown == {"session 98": 1, "session 99": 1}  # each had one
+    assert shown == {"session 98": 1, "session 99": 1}  # each had one name
     for measure in (measures.QUEUE_REFUSED.name, f"{measures.QUEUE_PUT_SECONDS.name}_count"):
         assert edge.shown(measure).keys() == shown.keys()
 
 
 def test_label_in_use_is_kept(edge: Edge, clock: Clock) -> None:
-    """And so do those that are not, while nobody needs them."""
+    """Check that a label in use is kept, and idle labels are kept until their place is needed."""
     edge.workers[0].add("orders", Told())
     edge.workers[-1].add("quiet", Told())
     for _ in range(30):
@@ -55,11 +55,14 @@ def test_label_in_use_is_kept(edge: Edge, clock: Clock) -> None:
     edge.workers[0].add("orders", Told())
     edge.workers[0].add("quiet", Told(3))
     edge.publish()
-    assert edge.shown() == {"orders": 32, "quiet": 3, OTHER: 2}  # from 0 on: a counter that begins anew
+    assert edge.shown() == {"orders": 32, "quiet": 3, OTHER: 2}  # from 0 on: a counter that restarts
 
 
 def test_label_used_by_another_worker_is_kept(clock: Clock, tmp_path: Path) -> None:
-    """Each tells the others now and then, and at once of a name that was quiet for long."""
+    """Check that a label used by another worker is kept.
+
+    Workers share their names periodically, and a name that was idle for long at once.
+    """
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
     one.add("orders", Told())
@@ -78,7 +81,10 @@ def test_label_used_by_another_worker_is_kept(clock: Clock, tmp_path: Path) -> N
 
 
 def test_reused_label_starts_at_zero(clock: Clock, tmp_path: Path) -> None:
-    """By all workers: were one of them to take back later what it had told, that looked like messages."""
+    """Check that a reused label starts at zero in all workers.
+
+    If one of them took back published counts later, that would look like messages.
+    """
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
     for worker, name, number in ((one, "a", 5), (two, "b", 3), (two, "a", 1)):
@@ -89,7 +95,10 @@ def test_reused_label_starts_at_zero(clock: Clock, tmp_path: Path) -> None:
 
 
 def test_reused_label_starts_at_zero_after_a_worker_death(clock: Clock, tmp_path: Path) -> None:
-    """What the dead one told would look like messages, and fall at the next death."""
+    """Check that a reused label starts at zero after a worker death.
+
+    Published counts of a dead worker would look like messages, and fall at the next death.
+    """
     edge = Edge(1, clock, tmp_path, workers=2)
     dead_metrics = DeadWorkerMetrics(tmp_path)
     one, two = edge.workers
@@ -103,14 +112,14 @@ def test_reused_label_starts_at_zero_after_a_worker_death(clock: Clock, tmp_path
         clock.now += IDLE_S
         two.add(name, Told(number))
         with read_lock(tmp_path):
-            dead_metrics.merge([])  # somebody reads: later
+            dead_metrics.merge([])  # a scrape, later
         edge.publish()
         dead_metrics.merge([])
         assert edge.shown() == {name: number}
 
 
 def test_workers_share_labels(clock: Clock, tmp_path: Path) -> None:
-    """Together they have so many, and each knows those of the others, also one that was started anew."""
+    """Check that workers share a limited number of labels, and each knows those of the others, also after a restart."""
     edge = Edge(3, clock, tmp_path, workers=2)
     one, two = edge.workers
     one.add("a", Told())
@@ -162,7 +171,10 @@ def test_unfinished_line_is_read_later(tmp_path: Path) -> None:
 
 
 def test_idle_labels_are_appended_when_used_again(clock: Clock, tmp_path: Path) -> None:
-    """The file is not made anew for each of them: all workers would wait for it, and all that they serve."""
+    """Check that idle labels are appended when used again.
+
+    Rewriting the file for each would block all workers and their clients.
+    """
     most = 100
     edge = Edge(most, clock, tmp_path, workers=2)
     one, two = edge.workers
@@ -173,7 +185,7 @@ def test_idle_labels_are_appended_when_used_again(clock: Clock, tmp_path: Path) 
     clock.now += IDLE_S - 1
     edge.publish()
     made = (tmp_path / NAMES).stat().st_ino
-    with (tmp_path / NAMES).open("rb"):  # its number is no other file's meanwhile
+    with (tmp_path / NAMES).open("rb"):  # the inode number is not reused meanwhile
         for name in names:
             one.add(name, Told())
         assert (tmp_path / NAMES).stat().st_ino == made

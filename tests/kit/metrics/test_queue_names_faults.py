@@ -24,7 +24,7 @@ def clock() -> Clock:
 
 @contextlib.contextmanager
 def no_descriptor() -> Iterator[None]:
-    """None is left, as where too many clients have come: nothing can be opened."""
+    """Allow no further descriptors, as with too many clients: no file can be opened."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = os.open(os.devnull, os.O_RDONLY)
     resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
@@ -38,12 +38,12 @@ def no_descriptor() -> Iterator[None]:
 def test_lack_of_descriptors_delays_publication(
     clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its heartbeat goes on meanwhile, and so do its samples: both ask for names."""
+    """Check that a lack of descriptors delays publication, but no heartbeats and samples, which both use names."""
     edge = Edge(3, clock, tmp_path, workers=2)
     one, two = edge.workers
     one.add("a", Told())
     edge.publish()
-    clock.now += IDLE_S / 2  # the others would have to be asked
+    clock.now += IDLE_S / 2  # it would have to read the others' names
     with no_descriptor():
         one.add("a", Told(10))
         one.add("new", Told(100))
@@ -61,7 +61,7 @@ def test_lack_of_descriptors_delays_publication(
 def test_full_disk_delays_publication(
     clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, stamp: bool
 ) -> None:
-    """Neither a name that was given back nor one that was given is so for one worker alone."""
+    """Check that a full disk delays publication: a name is never released or taken by one worker alone."""
     edge = Edge(2, clock, tmp_path, workers=2)
     one, two = edge.workers
     for name in ("a", "b"):
@@ -88,7 +88,7 @@ def test_full_disk_delays_publication(
 
 @contextlib.contextmanager
 def no_room(octets: int) -> Iterator[None]:
-    """A file has so many at most: what goes beyond is cut off, as it is by a full disk."""
+    """Limit the size of files: writes beyond it are cut off, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (octets, hard))
     try:
@@ -107,7 +107,7 @@ def test_label_use_is_shared_once_the_disk_has_space(clock: Clock, tmp_path: Pat
         one.add("a", Told(10))
     one.add("a", Told(100))
     clock.now += 2
-    two.add("new", Told())  # it would have the name, were it idle
+    two.add("new", Told())  # it would get the name if that were idle
     edge.publish()
     assert edge.shown() == {"a": 111, OTHER: 1}
 
@@ -141,6 +141,6 @@ def test_label_is_appended_after_a_truncated_line(tmp_path: Path) -> None:
     with (tmp_path / NAMES).open("ab") as file:
         file.write(b'["b", ')
     names.add("c", 2.0)
-    assert names.news() == (False, [])  # its own
+    assert names.news() == (False, [])  # its own name
     names.add("d", 3.0)
     assert read_names(tmp_path / NAMES) == {"a", "c", "d"}

@@ -61,7 +61,7 @@ def test_without_labels_all_queues_are_summed_up() -> None:
 
 
 def test_summed_ratio_is_the_maximum() -> None:
-    """Whatever holds most has a name: it may have no bounds."""
+    """Check that the ratio of unnamed queues is their maximum: the largest, named queue may have no bounds."""
     states = QueueStates(1)
     states.update(Seen({"huge": State(1000), "small": State(9, used=0.9), "empty": State(used=0.1)}))
     assert shown(states, "queue_used_ratio") == {"huge": 0, OTHER: 0.9}
@@ -101,7 +101,7 @@ def test_deaths_are_counted_from_the_first_poll() -> None:
 
 
 def test_counter_does_not_fall_when_a_queue_is_deleted() -> None:
-    """What is deleted, or made anew with another count, takes nothing away."""
+    """Check that a counter does not fall when a queue is deleted, or recreated with another count."""
     states = QueueStates(0)
     states.update(Seen({}))
     assert shown(states, "queue_died_messages_total") == {OTHER: 0}
@@ -121,7 +121,10 @@ def test_dropped_dead_letters_are_counted() -> None:
 
 
 def test_series_is_exported_as_zero_before_it_rises() -> None:
-    """Else its first deaths were nobody's increase: they are told of the others until somebody has read it."""
+    """Check that a series is exported as zero before it rises.
+
+    Otherwise Prometheus would miss its first increase: it counts as `other` until a scrape has read the zero.
+    """
     states = QueueStates(5)
     states.update(Seen({}))
     assert shown(states, "queue_died_messages_total") == {OTHER: 0}
@@ -142,7 +145,10 @@ def test_names_with_equal_labels_are_summed_up() -> None:
 
 
 def test_increases_before_the_first_scrape_are_counted_after_it() -> None:
-    """Looks are more frequent than scrapes: a first value that is more than 0 is no increase of anybody's."""
+    """Check that increases before the first scrape are counted after it.
+
+    Polls are more frequent than scrapes, and Prometheus ignores a first value above 0.
+    """
     states = QueueStates(0)
     states.update(Seen({"a": State(died=5)}))
     states.update(Seen({"a": State(died=8)}))
@@ -152,7 +158,10 @@ def test_increases_before_the_first_scrape_are_counted_after_it() -> None:
 
 
 def test_unreadable_queue_does_not_hide_others() -> None:
-    """It keeps its name, and what happened meanwhile is told once it can be read, and nothing else."""
+    """Check that an unreadable queue does not hide others.
+
+    It keeps its name, and changes meanwhile are counted once it can be read.
+    """
     states = QueueStates(2)
     states.update(Seen({"a": State(1, died=5), "b": State(2, died=70)}, {"first"}))
     assert shown(states, "queues") == {"": 3}

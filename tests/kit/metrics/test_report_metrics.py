@@ -14,7 +14,7 @@ PREFIX = "penstock_report_"
 
 
 def told(one: Report | None) -> dict[tuple[str, ...], float]:
-    """Name and labels of each sample, as Prometheus reads the page."""
+    """Return name and labels of each sample, as Prometheus reads the page."""
     registry, metrics = CollectorRegistry(), ReportMetrics()
     registry.register(metrics)
     metrics.update(figures(one) if one is not None else None)
@@ -57,7 +57,7 @@ def test_unknown_values_are_absent() -> None:
 
 
 def test_numbers_of_series_are_bounded_for_any_report() -> None:
-    """Names that are the same, very many, or made to end a line."""
+    """Check that the number of series is bounded for equal names, very many, or ones with line ends."""
     (queue,) = document()["budget"]["queues"]
     hostile = [{**queue, "queue": f'a"}}\n{PREFIX}x 1\\{number}', "used": number} for number in range(500)]
     same = [{**queue, "used": used} for used in (1.0, 3.0, 2.0)]

@@ -24,7 +24,7 @@ def test_runs_are_counted_by_result() -> None:
     tally.count("put", 1, 1, 0.1)
     assert requests(metrics, "ok") == 0
     tally.publish()
-    tally.publish()  # what was told is not told again
+    tally.publish()  # reported counts are not reported again
     assert (requests(metrics, "ok"), requests(metrics, "failed"), seconds(metrics)) == (4, 2, 6)
 
 

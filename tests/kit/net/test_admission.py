@@ -97,7 +97,7 @@ SETTING = ("edges", "echo", "listeners", "echo", "port")
 
 @pytest.fixture
 def descriptor_limits() -> Iterator[tuple[int, int]]:
-    """The soft and hard limit, given back afterwards."""
+    """Return the soft and hard limit of descriptors, and restore them afterwards."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield limits
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
@@ -118,7 +118,7 @@ async def test_clients_wait_while_descriptors_are_exhausted(
         await until(lambda: server.refusals("no_descriptors") >= 2)
         assert len(server.sessions) < 4
         processor_s = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-        await asyncio.sleep(2 * EXHAUSTED_PAUSE_S)  # two of its rests: it must not spin meanwhile
+        await asyncio.sleep(2 * EXHAUSTED_PAUSE_S)  # two of its pauses: it must not spin meanwhile
         assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - processor_s < EXHAUSTED_PAUSE_S
         resource.setrlimit(resource.RLIMIT_NOFILE, descriptor_limits)
         await server.session(3)
@@ -133,7 +133,10 @@ async def test_clients_wait_while_descriptors_are_exhausted(
 async def test_close_while_descriptors_are_exhausted_stops_accepting(
     descriptor_limits: tuple[int, int], caplog: pytest.LogCaptureFixture, rests: bool
 ) -> None:
-    """Whoever waits could not be let in; nobody looks for him on a socket that is closed."""
+    """Check that a close while descriptors are exhausted stops accepting.
+
+    Waiting peers could not be accepted, and a closed socket is not polled for them.
+    """
     loop, errors = asyncio.get_running_loop(), []
     loop.set_exception_handler(lambda _, context: errors.append(context))
     acceptor = Acceptor(open_listening("127.0.0.1", 0, SETTING), lambda sock, *_: sock.close())
@@ -207,7 +210,7 @@ def test_ipv6_addresses_count_by_64() -> None:
 
 
 def test_released_addresses_are_forgotten() -> None:
-    """Else every stranger who ever came would cost memory for ever."""
+    """Check that released addresses are forgotten; otherwise memory would grow with each new address."""
     gate = ConnectionLimits((), max_connections=10, max_per_address=1)
     for number in range(1_000):
         address = f"10.0.{number >> 8}.{number & 255}"
@@ -240,7 +243,10 @@ def test_listener_binds_loopback_by_default() -> None:
 
 
 def test_only_one_socket_can_listen_on_an_address() -> None:
-    """Two sockets with SO_REUSEADDR may be bound to one port as long as neither listens."""
+    """Check that only one socket can listen on an address.
+
+    Two sockets with SO_REUSEADDR may be bound to one port as long as neither listens.
+    """
     with open_bound("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
         with open_bound("127.0.0.1", port):

@@ -20,7 +20,7 @@ def pem(end: datetime) -> bytes:
     "end",
     [
         datetime(2027, 2, 28, 23, 59, 59, tzinfo=UTC),
-        datetime(2049, 12, 31, 23, 59, 59, tzinfo=UTC),  # the last that is told by two digits of its year
+        datetime(2049, 12, 31, 23, 59, 59, tzinfo=UTC),  # the last date with a two-digit year
         datetime(2050, 1, 1, tzinfo=UTC),
     ],
 )
@@ -31,7 +31,7 @@ def test_expiry_is_that_of_the_first_certificate(tmp_path: Path, end: datetime) 
 
 
 def test_invalid_certificate_has_no_expiry(tmp_path: Path) -> None:
-    """However it is cut, or whatever octet of it is another: an end, or none."""
+    """Check that a certificate cut or changed at any octet has an expiry or none, without an error."""
     chain = tmp_path / "chain.pem"
     assert not_after(chain) is None
     whole = pem(datetime(2027, 2, 28, tzinfo=UTC))
@@ -45,7 +45,7 @@ def test_invalid_certificate_has_no_expiry(tmp_path: Path) -> None:
 
 
 def test_any_octets_give_an_expiry_or_none(tmp_path: Path) -> None:
-    """Each octet of one in turn is another, or the last; and a sequence of nothing."""
+    """Check that any octets give an expiry or none: each octet changed or last, and empty sequences."""
     chain = tmp_path / "chain.pem"
     whole = ssl.PEM_cert_to_DER_cert(pem(datetime(2027, 2, 28, tzinfo=UTC)).decode())
 

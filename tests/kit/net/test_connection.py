@@ -62,7 +62,10 @@ async def test_reset_is_reported_once() -> None:
 
 
 async def test_reset_after_fin_is_detected() -> None:
-    """tmq.md 6.1: FIN settles only if no reset follows; nobody reads then, so the state has to be asked for."""
+    """Check that a reset after FIN is detected.
+
+    tmq.md 6.1: FIN settles only if no reset follows; nothing reads then, so the state has to be polled.
+    """
     async with Server(lambda wire: Patient(wire)) as server:
         client = await server.client()
         client.writer.write_eof()
@@ -77,7 +80,7 @@ async def test_reset_after_fin_is_detected() -> None:
 
 
 class Patient(EchoSession):
-    """Does not close at the peer's FIN."""
+    """A session that does not close at the peer's FIN."""
 
     def eof(self, now: float) -> None:
         self.calls.append("eof")
@@ -98,7 +101,10 @@ async def test_peer_error_is_counted_logged_and_closes_in_order(caplog: pytest.L
 
 
 async def test_last_reply_arrives_while_the_peer_still_sends() -> None:
-    """Closing with unread input would send a reset that overtakes the answer."""
+    """Check that the last reply arrives while the peer still sends.
+
+    Closing with unread input would send a reset that overtakes the answer.
+    """
     async with Server() as server:
         client = await server.client()
         client.send(frame(b"Q") + bytes(3_000_000))
@@ -109,7 +115,7 @@ async def test_last_reply_arrives_while_the_peer_still_sends() -> None:
 async def test_refusals_are_all_counted_and_logged_once_per_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """tmq.md 7.4"""
+    """Check that refusals are all counted and logged once per connection (tmq.md 7.4)."""
     async with Server() as server:
         for _ in range(2):
             client = await server.client()
@@ -173,7 +179,7 @@ async def test_paused_session_receives_nothing_until_it_resumes() -> None:
         session = await server.session()
         session.wire.pause()
         client.send(frame(b"E", b"later"))
-        await asyncio.sleep(0.05)  # long enough for the bytes to be delivered, were they to be
+        await asyncio.sleep(0.05)  # long enough for bytes to be delivered, if there were any
         assert session.calls == []
         session.wire.resume()
         assert await client.answer() == b"later"

@@ -61,7 +61,10 @@ async def test_octets_exclude_tls_overhead(authority: Authority) -> None:
 
 
 async def test_connections_are_listed_by_number() -> None:
-    """Over all listeners and diallers; a page begins behind the last one of the page before."""
+    """Check that connections of all listeners and diallers are listed by number.
+
+    A page begins after the last one of the page before.
+    """
     async with Server() as one, Server() as two, Calls() as calls:
         for server in (one, two, one, two):
             await calls.call(server.port)
@@ -82,7 +85,7 @@ async def test_invalid_position_is_rejected(after: object) -> None:
 
 
 async def test_listing_tolerates_changes() -> None:
-    """Who has gone is left out; who came later may be."""
+    """Check that listing tolerates changes: closed connections are left out, and newer ones may be."""
     async with Server() as server, Calls() as calls:
         sessions = [await calls.call(server.port) for _ in range(3)]
         items = census(server).connections({})
@@ -116,11 +119,14 @@ async def test_listeners_are_described() -> None:
         }
 
 
-# close
+# --- close
 
 
 async def test_operator_closes_a_connection_in_order(caplog: pytest.LogCaptureFixture) -> None:
-    """What was written arrives, then FIN; it is logged and counted; the others stay."""
+    """Check that an operator closes a connection in order: output arrives, then FIN.
+
+    It is logged and counted; other connections stay.
+    """
     async with Server() as server:
         client, other = await server.client(), await server.client()
         session, _ = await server.session(0), await server.session(1)
@@ -141,7 +147,7 @@ async def test_operator_closes_a_connection_in_order(caplog: pytest.LogCaptureFi
 
 
 async def test_second_close_resets_the_connection() -> None:
-    """What was written could not be flushed for as long as he does not read."""
+    """Check that a second close resets the connection: output could not be flushed to a peer that does not read."""
     async with Server() as server:
         client = await server.client()
         client.stop_reading()
@@ -156,7 +162,7 @@ async def test_second_close_resets_the_connection() -> None:
 
 
 async def test_tls_and_dialled_connections_can_be_closed(authority: Authority) -> None:
-    """Both ends hear of it in order."""
+    """Check that TLS and dialled connections can be closed: both ends are notified in order."""
     async with Server(tls=authority.listener()) as server, Calls(tls=authority.dialler()) as calls:
         session = await calls.call(server.port)
         (item,) = told(census(calls))
@@ -170,7 +176,7 @@ async def test_tls_and_dialled_connections_can_be_closed(authority: Authority) -
 
 
 async def test_connection_without_transport_can_be_closed() -> None:
-    """Told, and closed, before anything of it is there."""
+    """Check that a connection can be listed and closed before its transport exists."""
     async with Server() as server:
         found: list[Any] = []
         with socket.create_connection((server.host, server.port)):

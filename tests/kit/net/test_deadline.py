@@ -18,7 +18,7 @@ def hasty(wire: Wire) -> EchoSession:
 
 
 async def test_unfinished_frame_times_out() -> None:
-    """tmq.md 7.3: a slow loris."""
+    """Check that an incomplete frame times out, even if it arrives slowly (tmq.md 7.3)."""
     async with Server(hasty) as server:
         client = await server.client()
         started = time.monotonic()
@@ -43,7 +43,7 @@ async def test_slow_bytes_do_not_extend_the_deadline() -> None:
 
 
 async def test_idle_connections_do_not_time_out() -> None:
-    """tmq.md 7.3 [D]"""
+    """Check that idle connections do not time out (tmq.md 7.3 [D])."""
     async with Server(hasty) as server:
         client = await server.client()
         client.send(frame(b"E", b"one")[:5])
@@ -51,7 +51,7 @@ async def test_idle_connections_do_not_time_out() -> None:
         await until(lambda: session.deadline() is not None)
         client.send(frame(b"E", b"one")[5:])
         assert await client.answer() == b"one"
-        await asyncio.sleep(0.8)  # longer than the limit, which is armed and must find nothing to do
+        await asyncio.sleep(0.8)  # longer than the limit: the armed timer must find nothing overdue
         client.send(frame(b"E", b"two"))
         assert await client.answer() == b"two"
         assert "on_time" not in session.calls
@@ -63,14 +63,14 @@ async def test_stalled_loop_does_not_time_out_the_peer() -> None:
         client.send(frame(b"E", b"hello")[:4])
         session = await server.session()
         await until(lambda: session.deadline() is not None)
-        client.send(frame(b"E", b"hello")[4:])  # in the server's kernel at once, past the loop
+        client.send(frame(b"E", b"hello")[4:])  # in the server's kernel at once, bypassing the loop
         time.sleep(0.8)  # noqa: ASYNC251 - the stall: the deadline passes while the bytes wait unread
         assert await client.answer() == b"hello"
         assert "on_time" not in session.calls
 
 
 class Stalling(EchoSession):
-    """Keeps the loop from everything else while it is given bytes; `meanwhile` is what others do in that time."""
+    """A session that blocks the loop while it is given bytes; `meanwhile` runs during that time."""
 
     stall_s = 0.0
     meanwhile: Callable[[], object] = staticmethod(lambda: None)
@@ -82,7 +82,10 @@ class Stalling(EchoSession):
 
 
 async def test_unread_input_is_read_before_the_deadline() -> None:
-    """The loop had asked the system for input before that came, and asks the timers before it asks again."""
+    """Check that unread input is read before the deadline.
+
+    The loop polled for input before that arrived, and runs timers before it polls again.
+    """
     async with Server(lambda wire: Stalling(wire, frame_timeout_s=0.5)) as server:
         client, other = await server.client(), await server.client()
         request = frame(b"E", b"hello")
@@ -98,7 +101,7 @@ async def test_unread_input_is_read_before_the_deadline() -> None:
 
 
 async def test_unread_input_postpones_the_deadline_once() -> None:
-    """Else a steady sender would never be late, however small its pieces."""
+    """Check that unread input postpones the deadline once; otherwise steady small pieces would postpone it forever."""
     async with Server(lambda wire: Stalling(wire, frame_timeout_s=0.5)) as server:
         client = await server.client()
         session = await server.session()
@@ -106,7 +109,7 @@ async def test_unread_input_postpones_the_deadline_once() -> None:
         late = 0
 
         def send_more() -> None:
-            """There is something unread whenever the loop comes to the timers."""
+            """Send more, so that unread input exists whenever the loop runs timers."""
             nonlocal late
             late += session.wire.loop_time() > session.waits_since + 0.5
             if late < 100:
@@ -126,7 +129,7 @@ async def test_silent_peer_times_out_after_a_stalled_loop() -> None:
         client.send(frame(b"E", b"hello")[:4])
         session = await server.session()
         await until(lambda: session.deadline() is not None)
-        client.send(b"E")  # something, but not all of it
+        client.send(b"E")  # a part of it
         time.sleep(0.8)  # noqa: ASYNC251 - the stall
         assert await client.ended() == "fin"
         assert session.calls.count("on_time") == 1
@@ -147,7 +150,7 @@ async def test_deadline_does_not_apply_while_reading_is_paused() -> None:
 
 
 class Lingering(EchoSession):
-    """Waits 0.2 s after the peer's FIN, as tmq.md 6.1 does, then closes."""
+    """A session that waits 0.2 s after the peer's FIN, as tmq.md 6.1 requires, then closes."""
 
     def eof(self, now: float) -> None:
         self.calls.append("eof")
@@ -196,7 +199,7 @@ async def test_reschedule_arms_a_new_deadline() -> None:
 
 
 async def test_postponed_alarm_keeps_its_timer() -> None:
-    """Later costs nothing and rings early; earlier replaces."""
+    """Check that a postponed alarm keeps its timer, which fires early; an earlier one replaces it."""
     loop = asyncio.get_running_loop()
     rings: list[float] = []
     alarm = Alarm(loop, lambda: rings.append(loop.time()))
@@ -208,5 +211,5 @@ async def test_postponed_alarm_keeps_its_timer() -> None:
     assert 0.04 <= rings[0] - start < 5
     alarm.set(start + 0.2, loop.time())
     alarm.cancel()
-    await asyncio.sleep(0.3)  # past the time it was cancelled for
+    await asyncio.sleep(0.3)  # past the time for which it was cancelled
     assert len(rings) == 1

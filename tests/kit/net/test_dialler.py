@@ -33,7 +33,10 @@ async def test_dialled_session_gets_a_reply() -> None:
 
 
 async def test_both_ends_agree_on_the_addresses() -> None:
-    """Traces over RQP/MCA are named by that; nobody knows it any more once the socket is closed."""
+    """Check that both ends agree on the addresses.
+
+    They name RQP/MCA traces, and cannot be read once the socket is closed.
+    """
     async with Server() as server, Calls() as calls:
         session = await calls.call(server.port)
         accepted = (await server.session()).wire
@@ -59,7 +62,7 @@ async def test_what_is_no_name(host: str) -> None:
 
 
 async def test_immediate_input_is_received() -> None:
-    """The session is made before anything can come."""
+    """Check that immediate input is received: the session exists before input can arrive."""
 
     class Talkative(EchoSession):
         def __init__(self, wire: Wire) -> None:
@@ -113,7 +116,7 @@ async def test_nobody_answers() -> None:
 
 
 def several(monkeypatch: pytest.MonkeyPatch, *ports: int) -> None:
-    """A name with several addresses: nobody can count on having one here."""
+    """Resolve a name to several addresses, which not every machine has."""
 
     async def look_up(*_: Any) -> list[tuple[int, reaching.Address]]:
         return [(socket.AF_INET, (f"127.0.0.{number}", port)) for number, port in enumerate(ports, start=1)]
@@ -173,7 +176,7 @@ async def test_cancelled_connect_leaves_no_connection() -> None:
             assert not calls.dialler.connections
 
 
-# The drain
+# --- the drain
 
 
 class Nothing:
@@ -217,7 +220,7 @@ async def test_drain_fails_pending_attempts() -> None:
     with deaf() as port:
         async with Calls() as calls:
             failing = asyncio.create_task(calls.fails(port))
-            await asyncio.sleep(0)  # it is being dialled now
+            await asyncio.sleep(0)  # it is being dialled
             await end(calls)
             assert "shutting down" in str(await failing)
 

@@ -74,7 +74,10 @@ async def test_unknown_authority_is_refused(authority: Authority, stranger: Auth
 
 
 async def test_missing_client_certificate_is_refused(authority: Authority) -> None:
-    """In TLS 1.3 we have finished before the server has looked for ours."""
+    """Check that a missing client certificate is refused.
+
+    In TLS 1.3 our handshake ends before the server has checked ours.
+    """
     async with Server(tls=authority.mutual()) as server, Calls(tls=authority.dialler()) as calls:
         session = await calls.call(server.port)
         await until(lambda: session.lost_with is not None)
@@ -84,7 +87,7 @@ async def test_missing_client_certificate_is_refused(authority: Authority) -> No
 
 
 async def test_silent_server_times_out(authority: Authority) -> None:
-    """We do not wait for it to take our goodbye."""
+    """Check that a silent server times out, without waiting for it to read our close_notify."""
     with mute() as port:
         async with Calls(tls=authority.dialler(), handshake_timeout_s=0.2) as calls:
             error = str(await calls.fails(port))
@@ -108,7 +111,7 @@ async def test_server_without_tls_is_refused(authority: Authority, says: bytes, 
             with sock:
                 sock.recv(65536)
                 sock.sendall(says)
-                with contextlib.suppress(OSError):  # it may not wait for all that we say, or be gone by now
+                with contextlib.suppress(OSError):  # it may not read all that we send, or be closed by now
                     sock.shutdown(socket.SHUT_WR)
                     while sock.recv(65536):
                         pass

@@ -11,12 +11,12 @@ from tests.kit.echo_edge import LENGTH, EchoSession, frame
 from tests.kit.harness import Client, Server, until
 
 ANSWER = 64 << 10  # bytes
-REQUESTS = 500  # 32 MB of answers, asked for in 4 KB
+REQUESTS = 500  # 32 MB of answers, requested by 4 KB
 BOUND = 256 << 10  # bytes; the default of write_buffer_bytes
 
 
 class Measured(EchoSession):
-    """Knows the most that ever waited in its transport, in bytes."""
+    """A session that records the most bytes that ever waited in its transport."""
 
     most = 0
 
@@ -54,7 +54,7 @@ async def test_backlog_is_reported_until_the_connection_is_lost(
         client.stop_reading()
         wire.write(LENGTH.pack(20_000_000) + bytes(20_000_000))
         first = wire.backlog()
-        assert 0 < first < wire.unsent()  # the rest is the kernel's
+        assert 0 < first < wire.unsent()  # the kernel has the rest
         wire.write(LENGTH.pack(ANSWER) + bytes(ANSWER))
         assert ANSWER < wire.backlog() - first < ANSWER + 1000  # TLS adds little
         client.read_on()
@@ -78,7 +78,7 @@ async def test_blocked_session_receives_no_input() -> None:
         await until(session.wire.is_blocked)
         calls = len(session.calls)
         client.send(frame(b"E", b"after that"))
-        await asyncio.sleep(0.05)  # long enough for it to be read, were it to be
+        await asyncio.sleep(0.05)  # long enough for it to be read, if it were
         assert session.calls[calls:] == []
         client.read_on()
         assert len(await client.answer()) == 20_000_000
@@ -129,7 +129,7 @@ async def test_slow_reader_is_not_reset() -> None:
         received = 0
         while received < 30_000_004:
             received += await taken(client, min(2_000_000, 30_000_004 - received))
-            await asyncio.sleep(0.1)  # the pace of this reader; longer than a check, shorter than the limit
+            await asyncio.sleep(0.1)  # the pace of this reader: longer than a check, shorter than the limit
         assert asyncio.get_running_loop().time() - started > 0.6
         assert server.refusals("write_timeout") == 0
 
@@ -158,13 +158,13 @@ async def test_output_is_watched_until_it_has_arrived() -> None:
         client.read_on()
         assert len(await client.answer()) == 20_000_000
         await until(lambda: not session.wire.unsent())
-        await asyncio.sleep(0.4)  # longer than the limit: nothing is owed, so silence is nobody's fault
+        await asyncio.sleep(0.4)  # longer than the limit: no output is pending, so silence is allowed
         assert session.lost_with is None
         assert server.refusals("write_timeout") == 0
 
 
 async def taken(client: Client, at_least: int) -> int:
-    """Read so many bytes, then no more."""
+    """Read at least so many bytes, then stop reading; return their number."""
     client.read_on()
     size = 0
     while size < at_least and (data := await client.reader.read(at_least)):

@@ -14,7 +14,7 @@ from tests.kit.echo_edge import frame
 from tests.kit.harness import Program, exchange
 
 CONNECTIONS = 1_000
-MOST_KIB = 16  # resident, each
+MOST_KIB = 16  # resident bytes each
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def resident_kib(pid: int) -> int:
 
 def test_idle_connection_uses_little_memory() -> None:
     with Program() as program:
-        for _ in range(50):  # what is made once only
+        for _ in range(50):  # one-time allocations
             assert exchange(program.connect(), frame(b"E", b"hello")) == b"hello"
         before = resident_kib(program.process.pid)
         for _ in range(CONNECTIONS):

@@ -9,7 +9,7 @@ from services.kit.net import sockets
 from tests.kit.echo_edge import frame
 from tests.kit.harness import PATIENCE_S, Client, Server, until
 
-DELAYED_ACK_S = 0.04  # Linux waits so long for something to send the acknowledgement with
+DELAYED_ACK_S = 0.04  # how long Linux delays an acknowledgement to send it with data
 ROUNDS = 25
 
 
@@ -26,10 +26,13 @@ def test_socket_options_are_set() -> None:
 
 
 async def test_partial_frame_is_acknowledged_at_once() -> None:
-    """tmq.md 3.1: a peer under Nagle's algorithm does not send the rest of its request before that."""
+    """Check that a partial frame is acknowledged at once.
+
+    tmq.md 3.1: a peer under Nagle's algorithm sends the rest of its request only after that.
+    """
     async with Server() as server:
         client = await server.client()
-        for _ in range(ROUNDS):  # both sides alternate: from now on the system waits for an answer to go with
+        for _ in range(ROUNDS):  # both sides alternate: from now on the system delays acknowledgements
             client.send(frame(b"E", b"question"))
             assert await client.answer() == b"question"
         seen_s = []
@@ -44,7 +47,7 @@ async def test_partial_frame_is_acknowledged_at_once() -> None:
 
 
 async def acknowledged_after(client: Client, data: bytes) -> float:
-    """Send it; how long until the other side's TCP has acknowledged it, in seconds."""
+    """Send it; return the time until the other side's TCP has acknowledged it, in seconds."""
     loop = asyncio.get_running_loop()
     client.send(data)
     started = loop.time()
@@ -61,7 +64,7 @@ async def test_unsent_counts_what_the_peers_tcp_has_not_acknowledged() -> None:
         session = await server.session()
         await client.answer()
         await until(lambda: session.wire.unsent() == 0)
-        # A peer that does not read: its kernel takes some, ours some, the rest waits here.
+        # A peer that does not read: both kernels take some octets, the rest waits here.
         client.stop_reading()
         client.send(frame(b"F", b"30000000"))
         await until(lambda: session.wire.is_blocked())

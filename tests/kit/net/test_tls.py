@@ -1,4 +1,4 @@
-"""TLS and mTLS on a listener, with real certificates."""
+"""Test TLS and mTLS on a listener, with real certificates."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ async def test_client_certificate_names_the_peer(authority: Authority) -> None:
 
 
 async def test_intermediate_authority_is_trusted_on_both_sides(tmp_path: Path) -> None:
-    """Neither file has the root above it: `client_ca` of the listener, `ca` of the dialler."""
+    """Check that an intermediate authority is trusted on both sides.
+
+    Neither file has the root above it: `client_ca` of the listener, `ca` of the dialler.
+    """
     authority = Authority.create(tmp_path, is_intermediate=True)
     async with Server(tls=authority.mutual()) as server:
         client = await server.client(ssl=client_context(ClientTls(**authority.dialler("agent.example.org"))))
@@ -83,7 +86,7 @@ async def test_untrusted_client_certificate_is_refused(
         forged = authority.client()
         stranger.ca.issue_cert("agent.example.org").configure_cert(forged)
         for number, context in enumerate((authority.client(), forged), start=1):
-            client = await server.client(ssl=context)  # TLS 1.3: the client is told only afterwards
+            client = await server.client(ssl=context)  # TLS 1.3: the client is notified only afterwards
             with pytest.raises(ssl.SSLError, match=r"(?i)alert"):
                 await client.rest()
             assert server.refusals("tls_handshake") == number
@@ -116,7 +119,7 @@ async def test_plain_input_at_a_tls_port_is_refused(authority: Authority) -> Non
 
 
 async def test_port_probe_is_not_a_refusal(authority: Authority) -> None:
-    """Load balancers and kubelets connect and close, all day long."""
+    """Check that a port probe is not a refusal: load balancers and kubelets connect and close all day."""
     async with Server(tls=authority.listener()) as server:
         probe = await server.client()
         await until(lambda: server.listener.connections)
@@ -185,7 +188,10 @@ async def test_drain_resets_unfinished_handshakes(authority: Authority) -> None:
 
 
 async def test_connection_opened_during_the_drain_is_drained(authority: Authority) -> None:
-    """The listener asked everybody else to end before this one had a session."""
+    """Check that a connection opened during the drain is drained.
+
+    The listener drained the others before this one had a session.
+    """
 
     def talk(client: BareClient) -> str:
         client.shake_hands()
@@ -193,7 +199,7 @@ async def test_connection_opened_during_the_drain_is_drained(authority: Authorit
         return client.ended()
 
     async with Server(tls=authority.listener()) as server:
-        # connected, but the loop has had no turn yet to find out
+        # connected, but the loop has not run since
         client = BareClient(authority, server.host, server.port)
         with client.socket:
             server.listener.stop_accepting()

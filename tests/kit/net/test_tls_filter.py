@@ -27,7 +27,10 @@ def test_error_names_unusable_files(tmp_path: Path) -> None:
 
 
 def test_context_forbids_renegotiation_and_compression(authority: Authority) -> None:
-    """The test's library cannot ask for renegotiation or compression, so it is the settings that are looked at."""
+    """Check that the context forbids renegotiation and compression, by its settings.
+
+    The test's library cannot request either.
+    """
     context = server_context(TlsSettings(**authority.listener()))
     assert context.options & ssl.OP_NO_RENEGOTIATION
     assert context.options & ssl.OP_NO_COMPRESSION
@@ -68,7 +71,7 @@ def test_server_filter_accepts_any_cut_of_the_bytes(authority: Authority, step: 
 
 
 def test_mutated_handshake_is_only_a_fault(authority: Authority) -> None:
-    """Whatever comes instead of a ClientHello: a fault to refuse, never an exception of ours."""
+    """Check that a mutated ClientHello is refused as a fault, and raises no exception of ours."""
     context = server_context(TlsSettings(**authority.listener()))
     outgoing = ssl.MemoryBIO()
     client = authority.client().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
@@ -107,7 +110,7 @@ def test_client_filter_accepts_any_cut_of_the_bytes(authority: Authority, step: 
 
 @pytest.fixture
 def depot(tmp_path: Path) -> dict[str, Path]:
-    """A client's files; it vouches for itself. Its certificate has names of all kinds."""
+    """Return a client's files, with a self-signed certificate that has names of all kinds."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "depot 7")])
     names = [
@@ -131,7 +134,10 @@ def depot(tmp_path: Path) -> dict[str, Path]:
 def test_certificate_names_are_common_name_dns_names_and_uris(
     authority: Authority, depot: dict[str, Path]
 ) -> None:
-    """docs/operations.md, Who may use a queue: as they stand there, a wildcard is a name like others."""
+    """Check that certificate names are common name, DNS names and URIs.
+
+    docs/operations.md, Who may use a queue: they are literal, also wildcards.
+    """
     called = TlsFilter(server_context(TlsSettings(**authority.listener(client_ca=depot["certificate"]))))
     caller = TlsFilter(client_context(ClientTls(**authority.dialler(**depot))), "localhost")
     sent = caller.client_hello()

@@ -13,7 +13,7 @@ from tests.kit.harness import PATIENCE_S, Server, exchange, receive, until
 
 
 async def test_session_may_reply_after_close_notify(authority: Authority) -> None:
-    """Half-close, as on a plain connection; asyncio's own TLS cannot do this."""
+    """Check that a session may reply after close_notify: asyncio's own TLS cannot half-close."""
 
     def talk(host: str, port: int) -> tuple[bytes, bytes]:
         with (
@@ -22,7 +22,7 @@ async def test_session_may_reply_after_close_notify(authority: Authority) -> Non
         ):
             early = exchange(tls, frame(b"E", b"first"))
             tls.sendall(frame(b"W", b"0.1"))
-            socket.socket.shutdown(tls, socket.SHUT_WR)  # below TLS: a FIN, as most clients say goodbye
+            socket.socket.shutdown(tls, socket.SHUT_WR)  # below TLS: a FIN, by which most clients close
             return early, receive(tls)
 
     async with Server(tls=authority.listener()) as server:
@@ -41,7 +41,7 @@ async def test_slow_tls_reader_has_the_same_limit(authority: Authority) -> None:
         client.send(frame(b"F", b"65536") * 800)
         session = await server.session()
         await until(session.wire.is_blocked)
-        assert session.wire.unsent() < 12_000_000  # of 52 MB; most of it is the kernel's
+        assert session.wire.unsent() < 12_000_000  # of 52 MB; most of it is in the kernel
         client.read_on()
         for _ in range(800):
             assert len(await client.answer()) == 65536
@@ -60,7 +60,7 @@ async def test_invalid_tls_record_resets_the_connection(authority: Authority) ->
         session = await server.session()
         await until(lambda: session.lost_with is not None)
         assert session.lost_with is True
-        assert session.calls == ["received", "lost"]  # what was whole before it was still delivered
+        assert session.calls == ["received", "lost"]  # messages complete before it were still delivered
         assert server.refusals("tls_record") == 1
 
 
@@ -88,7 +88,10 @@ RECORD = 16 << 10  # bytes of plaintext in one TLS record at most
 
 
 async def test_client_that_never_reads_loses_no_input(authority: Authority) -> None:
-    """Had we sent it session tickets, its kernel would reset the connection for them, with bytes still to send."""
+    """Check that a client that never reads loses no input.
+
+    Session tickets from us would make its kernel reset the connection, with bytes still to send.
+    """
     async with Server(tls=authority.listener()) as server:
         client = await asyncio.to_thread(shaken, authority, server)
         with client.socket:
@@ -96,7 +99,7 @@ async def test_client_that_never_reads_loses_no_input(authority: Authority) -> N
             await until(lambda: server.refusals("not_today") == 1)  # a request without an answer
             session.wire.pause()
             size = await asyncio.to_thread(fill, client)
-            assert unacked_bytes(client.socket) > 0, "all of it has arrived: this shows nothing"
+            assert unacked_bytes(client.socket) > 0, "all of it has arrived: this tests nothing"
         session.wire.resume()
         await until(lambda: session.buffered == size or session.lost_with is not None)
         assert session.buffered == size
@@ -112,7 +115,7 @@ def shaken(authority: Authority, server: Server) -> BareClient:
 
 
 def fill(client: BareClient) -> int:
-    """Sends the beginning of a long frame until nothing more fits anywhere; how much of it is in whole records."""
+    """Send the beginning of a long frame until all buffers are full; return how much of it is in whole records."""
     client.socket.settimeout(0.2)
     head = LENGTH.pack(1 << 30)
     plain, size = head + bytes(RECORD - len(head)), 0

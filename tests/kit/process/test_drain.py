@@ -47,7 +47,7 @@ def test_drain_follows_its_order() -> None:
         program.signal(signal.SIGTERM)
         eventually(lambda: program.page("/readyz") == (503, "accepting: draining\n"))
         assert program.page("/healthz") == (200, "ok\n")
-        # Others do not know yet: during the grace everybody is served as before.
+        # Other programs do not know yet: during the grace period all are served as before.
         late = program.connect()
         assert exchange(late, frame(b"E", b"newcomer")) == b"newcomer"
         assert program.printed == []
@@ -127,7 +127,7 @@ def test_stop_during_startup_ends_the_process(workers: int) -> None:
 
 
 class Stubborn:
-    """An edge whose own steps fail."""
+    """An edge with failing drain steps."""
 
     readiness = Readiness()
 
@@ -148,7 +148,7 @@ async def test_failing_edge_does_not_block_the_drain(monkeypatch: pytest.MonkeyP
 
 
 class Busy:
-    """An edge that has more to do than there is time for."""
+    """An edge with more work than there is time for."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
@@ -165,7 +165,7 @@ class Busy:
 
 
 async def test_edge_work_is_cancelled_after_the_timeout(caplog: pytest.LogCaptureFixture) -> None:
-    """That is no fault of the edge's, as it is none of a connection that is reset."""
+    """Check that edge work is cancelled after the timeout, with a warning and without an error."""
     edge = Busy()
     assert await drain([], edge, DrainSettings(spread_s=0.0, timeout_s=0.1), asyncio.Event())
     assert edge.ended == ["stop_taking", "close"]
@@ -180,7 +180,7 @@ async def test_sessions_are_drained_over_time() -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
         await server.listener.drain(spread_s=60)
-        assert 0.15 < loop.time() - started < 5  # at least a hundred a second, whatever was asked for
+        assert 0.15 < loop.time() - started < 5  # at least a hundred a second, whatever the request
         started = loop.time()
         await server.listener.drain(spread_s=0)
         assert loop.time() - started < 0.15
@@ -189,7 +189,7 @@ async def test_sessions_are_drained_over_time() -> None:
 
 async def test_connection_admitted_during_the_drain_is_drained() -> None:
     async with Server() as server:
-        # connected, but the loop has had no turn yet to find out
+        # connected, but the loop has not run since
         with socket.create_connection((server.host, server.port), PATIENCE_S) as client:
             server.listener.stop_accepting()
             await server.listener.drain(0.0)
@@ -199,7 +199,7 @@ async def test_connection_admitted_during_the_drain_is_drained() -> None:
 
 
 def test_ignored_sighup_stays_ignored() -> None:
-    """As `nohup` starts a process."""
+    """Check that an ignored SIGHUP stays ignored, as in a process started by `nohup`."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         assert signal.SIGHUP not in stop_signals()

@@ -66,7 +66,9 @@ async def test_proxy_header_is_refused_with_its_own_reason(caplog: pytest.LogCap
 async def test_proxy_header_of_a_disconnected_client_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     server = HealthServer(HealthSettings(port=0), HealthSources(bytes, Readiness(), lambda: None))
     _, port = await server.start()
-    with socket.create_connection(("127.0.0.1", port)) as client:  # nothing is accepted before the next await
+    with socket.create_connection(
+        ("127.0.0.1", port)
+    ) as client:  # no connection is accepted before the next await
         client.sendall(b"PROXY UNKNOWN\r\n")
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset
     try:
@@ -93,7 +95,7 @@ async def test_responses_name_no_library(request_: bytes, status: bytes) -> None
 
 
 async def test_scrape_refreshes_in_the_loop_and_renders_in_a_thread() -> None:
-    """One at a time, however many ask."""
+    """Check that a scrape refreshes in the loop and renders in a thread, one at a time."""
     steps: list[tuple[str, bool]] = []
 
     def step(what: str) -> None:
@@ -118,7 +120,10 @@ async def test_scrape_refreshes_in_the_loop_and_renders_in_a_thread() -> None:
 
 
 async def test_wildcard_address_accepts_both_families() -> None:
-    """docs/chart.md: kubelets ask a pod of two families by the first, whichever that is."""
+    """Check that a wildcard address accepts both families.
+
+    docs/chart.md: kubelets probe a dual-stack pod by its first family, which may be either.
+    """
     server = HealthServer(HealthSettings(host="::", port=0), HealthSources(bytes, Readiness(), lambda: None))
     host, port = await server.start()
     assert host == "::"

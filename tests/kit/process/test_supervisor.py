@@ -32,7 +32,7 @@ def test_back_off_grows_and_resets() -> None:
 
 
 class Enough(Exception):
-    """What the policy raises."""
+    """The exception that the policy raises."""
 
 
 class Noted(Policy):
@@ -56,7 +56,7 @@ class Noted(Policy):
 
 
 def events(children: Sequence[Child]) -> list[str]:
-    """Return what a policy of these children notes until it ends them, in a process of its own."""
+    """Return the events that a policy of these children records until it ends them, in a separate process."""
     reader, writer = os.pipe()
     policy = Noted(writer)
 

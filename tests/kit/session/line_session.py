@@ -57,17 +57,17 @@ class LineParser:
 
 
 class LineSession:
-    """`handled` are the requests begun so far; `owed` those that a test has to answer."""
+    """A session of lines. `handled` are the requests begun so far; `owed` those that a test has to answer."""
 
     def __init__(self, wire: Wire) -> None:
         self.conversation = Conversation(wire)
         self.inflow = Inflow(self.conversation, LineParser(), self)
         self.handled: list[str] = []
         self.owed: list[tuple[str, Slot]] = []
-        self.ends = 0  # how often the input went as far as it goes
-        self.resumes: list[Callable[[], None]] = []  # who waits for room
+        self.ends = 0  # how often the input was handled as far as possible
+        self.resumes: list[Callable[[], None]] = []  # the waiters for room
 
-    # what the kit tells
+    # --- calls of the kit
 
     def received(self, data: bytes, now: float) -> None:
         self.inflow.received(data, now)
@@ -96,7 +96,7 @@ class LineSession:
     def buffered(self) -> int:
         return self.inflow.buffered
 
-    # what the input tells
+    # --- calls of the input
 
     def handle(self, event: str) -> None:
         self.handled.append(event)
@@ -119,10 +119,10 @@ class LineSession:
     def end_if_done(self) -> None:
         self.ends += 1
 
-    # what the test tells
+    # --- calls of the test
 
     def answer(self, index: int, text: str) -> None:
-        """The answer to one of those owed."""
+        """Answer one of the requests owed."""
         event, slot = self.owed.pop(index)
         self.conversation.fill(slot, f"{text}\n".encode())
         if event == "hold":

@@ -38,7 +38,10 @@ def test_replies_keep_their_order(number: int, rng: random.Random) -> None:
 
 
 def test_replies_after_the_end_are_dropped() -> None:
-    """What was before it still is, in its order; an end behind an end changes nothing."""
+    """Check that replies after the end are dropped.
+
+    Earlier ones are still sent in order; a second end changes nothing.
+    """
     answers = Answers()
     first, last, behind, far_behind = (answers.expect(0.0) for _ in range(4))
     behind.reply = b"behind"

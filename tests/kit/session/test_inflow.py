@@ -16,7 +16,7 @@ from tests.kit.session.line_session import LineSession
 
 @asynccontextmanager
 async def conversation(first: str) -> AsyncIterator[tuple[Client, LineSession]]:
-    """A connection, and its session once it has the first lines, sent in one piece."""
+    """Return a connection, and its session once it has the first lines, sent in one piece."""
     async with Server(LineSession) as server:  # type: ignore[arg-type]
         client = await server.client()
         session = cast(LineSession, await server.session())
@@ -44,7 +44,7 @@ async def test_held_input_is_not_handled() -> None:
     async with conversation("hold\nnow\n") as (client, session):
         assert session.handled == ["hold"]
         assert session.inflow.is_waiting()
-        client.send(b"alone\n")  # and what comes meanwhile is behind it
+        client.send(b"alone\n")  # and later input is behind it
         session.answer(0, "held")
         assert await lines(client, 3) == ["held", "now", "alone"]
         assert not session.inflow.is_waiting()
@@ -102,7 +102,7 @@ async def test_requests_before_a_violation_are_handled() -> None:
         assert session.inflow.violation.reason == "bad_line"
         assert session.conversation.closing
         ends = session.ends
-        session.answer(0, "owed")  # what is owed is still answered
+        session.answer(0, "owed")  # pending requests are still answered
         assert session.ends > ends
         assert await lines(client, 2) == ["now", "owed"]
 

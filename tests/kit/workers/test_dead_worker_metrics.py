@@ -28,7 +28,7 @@ PUT_SECONDS = 'penstock_queue_put_seconds_count{edge="echo",queue="orders"}'
 
 
 class Told(NamedTuple):
-    """Of one queue, as a store does: three messages were put in."""
+    """A report of the store on one queue: three messages were put in."""
 
     numbers: Sequence[int] = (3, *(0,) * 6)
     refused: Mapping[str, int] = {}
@@ -37,7 +37,7 @@ class Told(NamedTuple):
 
 
 def worker(folder: Path, seconds: float = 0.25) -> int:
-    """One that counts, also a request that took so long, and is killed. Its number."""
+    """Run a worker that counts, also one request of that duration, and is killed; return its number."""
     pid = os.fork()
     if not pid:
         share(folder)
@@ -62,7 +62,7 @@ def told(folder: Path) -> dict[str, float]:
 
 
 def check(folder: Path, deaths: int) -> None:
-    """All that so many counted."""
+    """Check the counts of so many workers."""
     samples = told(folder)
     assert samples[REQUESTS] == 2 * deaths
     assert (samples[FAST], samples[SLOW]) == (deaths, 2 * deaths)
@@ -79,7 +79,7 @@ def test_files_of_dead_workers_are_merged(tmp_path: Path) -> None:
     left = []
     for death in range(1, DEATHS + 1):
         dead_metrics.add(worker(tmp_path))
-        assert HELD not in told(tmp_path)  # of the dead nothing is held
+        assert HELD not in told(tmp_path)  # no gauge of the dead remains
         check(tmp_path, death)
         dead_metrics.merge([])
         check(tmp_path, death)
@@ -138,7 +138,7 @@ def test_empty_files_count_nothing(tmp_path: Path) -> None:
 
 
 def test_truncated_journal_line_is_skipped(tmp_path: Path) -> None:
-    """It may be the last one, or another may stand right behind it: where there was no room for a while."""
+    """Check that a truncated journal line is skipped, at the end or before others, as after a full disk."""
     dead_metrics = DeadWorkerMetrics(tmp_path)
     for begun in (b'["orders", [9, 0', b'["orders", [9, 0["orders", [8, 0]]\n'):
         pid = worker(tmp_path)
@@ -151,7 +151,7 @@ def test_truncated_journal_line_is_skipped(tmp_path: Path) -> None:
 
 
 def test_merged_sums_do_not_fall(tmp_path: Path) -> None:
-    """In whatever order they are added: Prometheus would take it for a counter that began anew."""
+    """Check that merged sums do not fall, in any order of addition: Prometheus would see a counter reset."""
     dead_metrics = DeadWorkerMetrics(tmp_path)
     for turn in range(3):
         for number in range(1, 5):

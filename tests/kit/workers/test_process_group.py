@@ -62,17 +62,20 @@ def test_group_metrics_are_those_of_one_process(leader: int) -> None:
     assert values[CPU] >= BURNT_S
     assert values[RESIDENT] == pytest.approx(memory(leader, child), rel=0.1)
     assert values[RESIDENT] > 64 << 20
-    # of files those of the one that has fewest left
+    # the descriptors of the process with the fewest left
     assert values["process_open_fds"] == len(os.listdir(f"/proc/{child}/fd")) > OPENED
     assert values["process_max_fds"] == LIMIT
 
 
 def test_cpu_time_of_exited_children_counts(leader: int) -> None:
-    """Else it would fall, and what Prometheus makes of that is a rise by all that there is."""
+    """Check that CPU time of exited children counts.
+
+    Otherwise the sum would fall, and Prometheus would take that for a counter reset.
+    """
     before = told(ProcessGroup(leader))
     os.kill(*children(leader), signal.SIGKILL)
     eventually(lambda: not children(leader))
-    after = told(ProcessGroup(leader))  # whoever tells it may have begun anew, too
+    after = told(ProcessGroup(leader))  # the reporting process may have restarted, too
     assert after[CPU] >= before[CPU]
     assert after[RESIDENT] == pytest.approx(memory(leader), rel=0.1)
     assert after["process_start_time_seconds"] == before["process_start_time_seconds"]

@@ -28,7 +28,7 @@ def test_folder_of_a_killed_owner_is_removed_at_the_next_start(tmp_path: Path) -
     os.waitpid(pid, 0)
     (left,) = tmp_path.glob(f"{PREFIX}*")
     with scratch_folder(tmp_path):
-        assert left.exists()  # it is young: its owner might be about to lock it
+        assert left.exists()  # it is new: its owner might be about to lock it
     age(left)
     with scratch_folder(tmp_path):
         assert not left.exists()

@@ -33,7 +33,7 @@ def test_killed_worker_is_restarted_and_its_counts_kept(pair: Program) -> None:
         eventually(lambda: program.page("/readyz")[0] == 200)
         assert victim not in children(program)
         samples = program.samples()
-        assert samples[ACCEPTED] == accepted  # counters of the dead still count
+        assert samples[ACCEPTED] == accepted  # counters of the dead worker still count
         assert samples[OPEN] == 1  # its gauges do not
         assert samples[DEATHS] == 1
         eventually(lambda: not list(metrics_folder(survivor).glob(f"*[_-]{victim}*")))
@@ -47,7 +47,7 @@ def test_killed_worker_is_restarted_and_its_counts_kept(pair: Program) -> None:
 
 
 def kill_for_good(program: Program, worker: int) -> int:
-    """Until who would start it again is stopped in time, which has longer each time; how often that was."""
+    """Kill it until its supervisor is stopped during the growing restart delay; return the number of kills."""
     folder = metrics_folder(worker)
     for deaths in range(1, 9):
         known = {*children(program)}
@@ -64,7 +64,7 @@ def kill_for_good(program: Program, worker: int) -> int:
 
 
 def test_dead_worker_is_not_ready(pair: Program) -> None:
-    """It says nothing any more, and those that live are."""
+    """Check that a dead worker makes the process unready, while live ones are ready."""
     with pair as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
         samples = program.samples()
@@ -78,7 +78,7 @@ def test_dead_worker_is_not_ready(pair: Program) -> None:
         program.signal(signal.SIGCONT)
         program.signal(signal.SIGTERM)
         assert program.wait() == 0
-        assert len(program.events("child_ended")) == deaths  # who ends as he was told to is no death
+        assert len(program.events("child_ended")) == deaths  # a worker that ends as requested is no death
 
 
 def test_children_die_with_their_parent(pair: Program) -> None:
@@ -100,7 +100,10 @@ def is_running(pid: int) -> bool:
 
 
 def test_killed_health_child_comes_back_at_its_port(pair: Program) -> None:
-    """The supervisor keeps the socket: nothing else can have it, and an ephemeral port stays what it was."""
+    """Check that a killed health child returns at its port.
+
+    The supervisor keeps the socket: no other program can bind it, and an ephemeral port stays the same.
+    """
     with pair as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
         port = program.event("health_listening")["port"]

@@ -59,4 +59,4 @@ def test_silent_worker_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board_module, "STUCK_S", -1.0)
     assert str(board.stuck()).startswith("worker 0: silent for ")
     board.report(0, WorkerState.ABSENT)
-    assert board.stuck() is None  # it is gone, not stuck: others start it again
+    assert board.stuck() is None  # it is dead, not stuck: its supervisor restarts it

@@ -96,7 +96,10 @@ def test_terminal_signal_drains_all_workers(signum: signal.Signals) -> None:
 
 
 def test_port_shared_by_another_program_is_refused() -> None:
-    """SO_REUSEPORT would give half of the connections to a stranger who asks for it too."""
+    """Check that a port shared by another program is refused.
+
+    SO_REUSEPORT would give it half of the connections.
+    """
     with open_bound("127.0.0.1", 0, reuse_port=True) as stranger:
         stranger.listen()
         port = stranger.getsockname()[1]
@@ -110,7 +113,7 @@ def test_port_shared_by_another_program_is_refused() -> None:
     [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "0.0.0.0"), ("127.0.0.1", "127.0.0.1"), ("::", "127.0.0.1")],
 )
 def test_two_supervisors_cannot_share_a_port(first: str, second: str) -> None:
-    """Whether the workers of the first one listen already or not yet."""
+    """Check that two supervisors cannot share a port, whether or not the first one's workers listen yet."""
     with reserved_ports("echo", _echo(first, 0)) as taken:
         port = taken.listeners["echo"].port
         refusal = rf"cannot listen on {second} port {port}: Address already"

@@ -17,20 +17,20 @@ RECEIVED = 'penstock_received_bytes_total{edge="echo",listener="echo"}'
 
 
 def children(program: Program) -> list[int]:
-    """The process ids of the workers, and of the one that answers for them."""
+    """Return the process ids of the workers, and of the health child that answers for them."""
     pid = program.process.pid
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def owner(program: Program, sock: socket.socket) -> int:
-    """Which child has the other end of a connection."""
+    """Return the child that has the other end of a connection."""
     found = holder(program, sock.getsockname()[1], 2, "01")
-    assert found is not None, "nobody has it"
+    assert found is not None, "no child has it"
     return found
 
 
 def holder(program: Program, port: int, column: int, state: str) -> int | None:
-    """Which child has the socket with that port, as its own (1) or the other's (2), in that state."""
+    """Return the child with the socket of that port, as its own (1) or the other's (2), in that state."""
     wanted = f"{port:04X}"
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     inodes = [row[9] for row in rows if row[column].endswith(":" + wanted) and row[3] == state]
@@ -42,7 +42,7 @@ def holder(program: Program, port: int, column: int, state: str) -> int | None:
 
 
 def connect_to_each(program: Program, number: int) -> dict[int, socket.socket]:
-    """A connection to each of so many workers; the kernel decides which one a connection gets."""
+    """Return a connection to each of so many workers; the kernel decides which one a connection gets."""
     found: dict[int, socket.socket] = {}
     for _ in range(200):
         sock = program.connect()
@@ -58,6 +58,6 @@ def connect_to_each(program: Program, number: int) -> dict[int, socket.socket]:
 
 
 def metrics_folder(worker: int) -> Path:
-    """Where all of them count."""
+    """Return the folder of all workers' counts."""
     maps = Path(f"/proc/{worker}/maps").read_text().splitlines()
     return next(Path(line.split()[-1]).parent for line in maps if line.endswith(f"counter_{worker}.db"))

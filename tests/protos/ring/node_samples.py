@@ -1,4 +1,4 @@
-"""A node in each of its states, reached by what can happen to it (ring.md 3, 4)."""
+"""Nodes in each of their states, reached by events (ring.md 3, 4)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def opened_by(node: bytes, leader: bytes, group: int = GROUP) -> Open:
 
 
 def new() -> Node:
-    """Its store is away."""
+    """Return a new node without its store."""
     return Node(ME, GROUP, SERVICE, TIMES)
 
 
 def started(now: float = 0.0) -> Node:
-    """Open, and listening."""
+    """Return a node that is open and listens."""
     node = new()
     node.store_back(now)
     node.take_actions()
@@ -84,7 +84,7 @@ def hear(node: Node, loop: Loop, now: float = 0.0, link: int = 1) -> None:
 
 
 def said(node: Node) -> list[Loop]:
-    """All that the successor gets, in order."""
+    """Return all messages that the successor gets, in order."""
     return list(iter_said(node))
 
 
@@ -94,7 +94,7 @@ def iter_said(node: Node) -> Iterable[Loop]:
 
 
 def waiting(node: Node, now: float = 0.0, to: bytes = HIGH) -> list[Loop]:
-    """All that waits for a successor, but that this one is there: one is given to it."""
+    """Return all messages that wait for a successor: a node without one is given one."""
     return said(proving(node, now, to))[1:]
 
 

@@ -1,4 +1,4 @@
-"""A ring of relays in memory: links that keep order, break and send again; nodes that die; others' nodes among them."""
+"""A ring of relays in memory: links keep order, break and send again; nodes die; some nodes are originals."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from protos.ring import (
 
 
 class Member:
-    """What every node of a ring has: messages for its successor, some of which it has not answered yet."""
+    """The common part of all nodes of a ring: messages for its successor, some of them unanswered."""
 
     def __init__(self, name: bytes, serves: set[bytes]) -> None:
         self.name = name
         self.serves = serves
         self.outgoing: deque[bytes] = deque()
-        self.unanswered = 0  # of them, from the left
+        self.unanswered = 0  # from the left: unanswered ones
         self.inbox: Counter[bytes] = Counter()
         self.began: Counter[bytes] = Counter()
         self.carried_out: list[Frame] = []
@@ -50,7 +50,7 @@ class Member:
 
 
 class Ours(Member):
-    """A node with a Relay, that does what it says."""
+    """A node of ours that carries out the decisions of its Relay."""
 
     def __init__(self, name: bytes, serves: set[bytes], max_laps: int) -> None:
         super().__init__(name, serves)
@@ -66,7 +66,10 @@ class Ours(Member):
         super().put_on(payload)
 
     def take(self, payload: bytes, store_refuses: bool = False) -> bool:
-        """Whether it is answered by `A`: not if the store was needed and refused (ring.md 4.7)."""
+        """Take a message; return whether it is answered by `A`.
+
+        It is not if the store was needed and refused (ring.md 4.7).
+        """
         route = self.relay.route(payload)
         if store_refuses and isinstance(route, Request | Settle | PassOn | Deliver):
             return False
@@ -122,7 +125,7 @@ class Ours(Member):
 
 
 class Plain(Member):
-    """An original: it takes off what has its name, and forwards everything else."""
+    """An original: it takes off messages with its name, and forwards everything else."""
 
     def take(self, payload: bytes, store_refuses: bool = False) -> bool:
         frame = parse_frame(payload)
@@ -144,7 +147,7 @@ class Ring:
         return self.members[(place + 1) % len(self.members)]
 
     def send(self, place: int, store_refuses: bool = False) -> bool:
-        """One message goes to the successor; whether there was one."""
+        """Send one message to the successor; return whether there was one."""
         member = self.members[place]
         if member.unanswered >= len(member.outgoing):
             return False
@@ -155,7 +158,7 @@ class Ring:
         return True
 
     def answer(self, place: int) -> None:
-        """All that the successor has is acknowledged."""
+        """Acknowledge all messages that the successor has."""
         member = self.members[place]
         for _ in range(member.unanswered):
             member.outgoing.popleft()
@@ -166,7 +169,10 @@ class Ring:
         self.members[place].unanswered = 0
 
     def kill(self, place: int) -> Member:
-        """Its memory is gone; what waited for its successor is in the store, and its predecessor takes it over."""
+        """Kill a node.
+
+        Its memory is lost; messages for its successor are in the store, for its predecessor to take over.
+        """
         dead = self.members.pop(place)
         heir = self.members[place - 1]
         heir.unanswered = 0
@@ -174,7 +180,7 @@ class Ring:
         return dead
 
     def settle_down(self, max_steps: int) -> None:
-        """All messages go on until nothing moves any more (ring.md 5.5: everything leaves the ring some day)."""
+        """Forward all messages until none moves any more (ring.md 5.5: everything leaves the ring some day)."""
         for _ in range(max_steps):
             moved = [self.send(place) for place in range(len(self.members))]
             for place in range(len(self.members)):
@@ -184,7 +190,7 @@ class Ring:
         raise AssertionError(f"still circling: {[len(member.outgoing) for member in self.members]}")
 
     def first_server(self, sender: bytes, queue: bytes) -> Member | None:
-        """Which node is to carry out a request (5.3)."""
+        """Return the node that is to carry out a request (5.3)."""
         place = next(place for place, member in enumerate(self.members) if member.name == sender)
         behind = self.members[place + 1 :] + self.members[:place]
         return next((member for member in behind if queue in member.serves), None)

@@ -1,4 +1,4 @@
-"""What the tests of the ring's octets share: the vectors, what they mean, and ways to feed a connection."""
+"""Helpers of the tests of the ring's octets: the vectors, their meaning, and ways to feed a connection."""
 
 import json
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ LARGEST_MESSAGE = 6 + MAX_LOOP  # octets on a link
 
 
 def vectors(direction: str, error: bool = False) -> list[dict]:
-    """Those of one direction: the good ones, or those that must be refused."""
+    """Return the vectors of one direction: the good ones, or those that must be refused."""
     return [
         vector
         for vector in VECTORS
@@ -110,13 +110,13 @@ def linked(chunks: Iterable[bytes], limits: Limits | None = None) -> tuple[list[
 
 
 def asked(chunks: Iterable[bytes], limits: Limits | None = None) -> tuple[list[ClientEvent], str | None]:
-    """As `linked` on the client port, runs merged."""
+    """Return the result of `linked` on the client port, runs merged."""
     events, reason = feed(ClientConnection(limits or Limits()), chunks)
     return merged(events), reason
 
 
 def merged(events: Iterable[ClientEvent]) -> list[ClientEvent]:
-    """Merge runs, as where they are cut is the one thing that may depend on the chunks."""
+    """Merge runs: only their boundaries may depend on the chunks."""
     result: list[ClientEvent] = []
     for event in events:
         match result[-1] if result else None, event:

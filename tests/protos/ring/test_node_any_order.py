@@ -1,4 +1,4 @@
-"""Whatever happens to a node in whatever order, it keeps to its tables, and its orders can be carried out."""
+"""Random events: in any order a node keeps to its tables, and its actions can be carried out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ gaps = st.sampled_from([0.0, 0.01, 1.0, 5.0, 30.0, 61.0, 130.0, 700.0]) | st.flo
 
 
 class Shell(RuleBasedStateMachine):
-    """What owns the sockets: it reports only what it can have seen."""
+    """The owner of the sockets: it reports only events that it can have seen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Shell(RuleBasedStateMachine):
             self.now = max(self.now, due)
             self.node.on_time(self.now)
             after = self.node.deadline()
-            assert after is None or after > self.now, "it would be called again for ever"
+            assert after is None or after > self.now, "it would be called again forever"
             self.obey()
         self.now = end
 
@@ -74,14 +74,14 @@ class Shell(RuleBasedStateMachine):
         self.obey()
         assert self.outbound == ""
 
-    # beacons
+    # --- beacons
 
     @rule(beacon=beacons)
     def a_beacon_is_heard(self, beacon: Open | Find) -> None:
         self.node.beacon(beacon, self.now)
         self.obey()
 
-    # the outbound side
+    # --- the outbound side
 
     @precondition(lambda self: self.outbound == "dialling")
     @rule(succeeds=st.booleans())
@@ -118,7 +118,7 @@ class Shell(RuleBasedStateMachine):
         self.give_back()
         self.obey()
 
-    # the inbound side
+    # --- the inbound side
 
     @rule()
     def node_connects(self) -> None:
@@ -145,7 +145,7 @@ class Shell(RuleBasedStateMachine):
         self.node.inbound_lost(link, "closed", self.now)
         self.obey()
 
-    # orders
+    # --- actions
 
     def obey(self) -> None:
         for action in self.node.take_actions():
@@ -168,7 +168,7 @@ class Shell(RuleBasedStateMachine):
             self.node.give_back(loop)
         self.unanswered = []
 
-    # what is always so
+    # --- invariants
 
     @invariant()
     def it_knows_its_links(self) -> None:

@@ -1,4 +1,4 @@
-"""A node's head: whom it connects to and when, and what it says there (ring.md 3.6, 2.2, 2.6)."""
+"""A node's head: the nodes that it connects to, when, and its messages there (ring.md 3.6, 2.2, 2.6)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_head_connects_within_its_ring_after_60_s(later: float) -> None:  # 3.6 
 def test_head_connects_to_its_own_node_after_120_s() -> None:  # 3.6 c
     node = started()
     assert dials(node, ME, ME, 60.0) == []
-    assert dials(node, ME, HIGH, 119.9) == []  # whatever leader I had when I said so
+    assert dials(node, ME, HIGH, 119.9) == []  # whatever the leader was when it was sent
     assert dials(node, ME, ME, 120.0) == [ME]
 
 
@@ -101,7 +101,7 @@ def test_lost_link_restarts_the_waiting_time() -> None:  # 3.6
     assert dials(node, HIGH, ME, 560.0) == [HIGH]  # it is not passed over
 
 
-# What the successor is told ------------------------------------------------------------------------------------------
+# Messages to the successor -------------------------------------------------------------------------------------------
 
 
 def test_new_link_begins_with_leader_ttl_0() -> None:  # 3.5, 2.6
@@ -167,7 +167,7 @@ def test_unanswered_loops_come_first_on_the_next_link() -> None:  # 2.2
     hear(node, LinkBroken(HIGHER, 5))
     unanswered = [node.next_loop(), node.next_loop()]
     node.outbound_lost("closed", 1.0)
-    hear(node, LinkBroken(HIGH, 7), 1.0)  # said anew
+    hear(node, LinkBroken(HIGH, 7), 1.0)  # sent anew
     give_back(node, [SAYS_IT_IS_THERE, *unanswered, BreakLinkForced()])
     assert said(proving(node, 2.0)) == [
         SAYS_IT_IS_THERE,
@@ -199,11 +199,11 @@ def test_loop_with_ttl_1_is_not_forwarded(ttl: int) -> None:  # 2.3
     node = in_ring()
     hear(node, LinkBroken(HIGH, ttl))
     hear(node, Leader(HIGH, ttl))
-    assert said(node) == ([Leader(ME)] if ttl else [])  # it has come as far as it may, and is not here (4.6)
+    assert said(node) == ([Leader(ME)] if ttl else [])  # its TTL is used up, and it is not here (4.6)
     assert node.election.leader == ME
 
 
-# Whom I left (4.3) ---------------------------------------------------------------------------------------------------
+# Nodes that were left (4.3) ------------------------------------------------------------------------------------------
 
 
 def test_former_successor_counts_as_own_ring() -> None:  # 3.6, 4.3
@@ -216,7 +216,7 @@ def test_former_successor_counts_as_own_ring() -> None:  # 3.6, 4.3
 def test_former_successor_is_forgotten_with_a_new_one() -> None:  # 4.3
     node = leading()
     node.beacon(Find(GROUP, HIGHER), 10.0)
-    assert dials(node, HIGH, LOW, 70.0) == [HIGH]  # as one of my own ring
+    assert dials(node, HIGH, LOW, 70.0) == [HIGH]  # as one of its own ring
     node.connected(70.0)
     node.acknowledged(70.0)
     node.outbound_lost("closed", 80.0)

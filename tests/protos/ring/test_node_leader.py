@@ -107,7 +107,7 @@ def test_new_leader_may_be_less_than_the_last_but_not_than_the_node() -> None:  
 
 def test_a_leader_proposes_itself_again_every_300_s() -> None:  # 4.2
     node = leading(now=10.0)
-    hear(node, Leader(ME), 100.0)  # that it comes back changes no time
+    hear(node, Leader(ME), 100.0)  # its return changes no time
     node.on_time(309.9)
     assert Leader(ME) not in said(node)
     for now in (310.0, 610.0):
@@ -236,7 +236,7 @@ def test_leader_counts_while_it_is_heard() -> None:  # 4.6
     assert not node.is_led(0.0)
     hear(node, Leader(HIGH, 200), 50.0)
     hear(node, Leader(HIGH, 60), 100.0)  # another one's proposal
-    hear(node, Leader(HIGH, 0), 100.0)  # it is there, which is not to lead
+    hear(node, Leader(HIGH, 0), 100.0)  # the node that is not to lead is alive
     assert node.is_led(179.9)
     assert not node.is_led(180.0)
     node.beacon(FIND_OTHER, 200.0)
@@ -279,7 +279,7 @@ def test_node_starts_away_and_opens_with_the_store() -> None:  # 4.7
     node.accepted(1, 1000.0)
     assert node.take_actions() == [CloseInbound(1, "away")]
     node.store_back(1000.0)
-    node.store_back(1001.0)  # it is there already
+    node.store_back(1001.0)  # it is closed already
     assert node.take_actions() == [SendBeacon(Open(GROUP, ME, ME, SERVICE))]
     assert node.head.waiting_since == 1000.0
     assert waiting(node, 1001.0) == [BROKEN_ME]
@@ -318,7 +318,7 @@ def test_store_away_works_in_every_state(make: Callable[[], Node]) -> None:  # 4
     assert to(Dial, node.take_actions())
 
 
-# What is known of others ---------------------------------------------------------------------------------------------
+# Knowledge of other nodes --------------------------------------------------------------------------------------------
 
 
 def test_members_have_the_time_they_were_heard_of() -> None:
@@ -379,7 +379,10 @@ def test_leader_with_returned_proposals_stays() -> None:
 
 
 def test_follower_without_proposals_closes_its_predecessor() -> None:
-    """Though its leader is heard to lead: an original that hangs is somewhere before it."""
+    """Check that a follower without proposals closes its predecessor, though its leader's beacons are heard.
+
+    An original that hangs is somewhere before it.
+    """
     node = in_ring(0.0)
     for now in range(10, 900, 10):
         run_until(node, now)

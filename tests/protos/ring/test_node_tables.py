@@ -1,4 +1,4 @@
-"""The tables of moves drive the node, and are what the spec shows (ring.md 3.7, 4.9)."""
+"""The tables of moves drive the node, and the spec shows them (ring.md 3.7, 4.9)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_every_move_is_reachable(monkeypatch: pytest.MonkeyPatch) -> None:
         made.add((self.state, move))
         real(self, move)
 
-    prepared = list(steps())  # what leads to a state is not what is looked at
+    prepared = list(steps())  # the events that lead to the state are not checked
     monkeypatch.setattr(Machine, "move", noting)
     for node, step in prepared:
         step(node)

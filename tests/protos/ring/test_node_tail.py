@@ -1,4 +1,4 @@
-"""A node's tail: OPEN, which connection is a predecessor, and for how long (ring.md 3.5, 2.6, 4.4)."""
+"""A node's tail: OPENs, accepted predecessors, and their timeouts (ring.md 3.5, 2.6, 4.4)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OPEN_ME = SendBeacon(Open(GROUP, ME, ME, SERVICE))
 
 
 def opens_until(node: Node, end: float) -> list[float]:
-    """When OPENs are sent."""
+    """Return the times at which OPENs are sent."""
     times = []
     while (now := node.tail.deadline()) is not None and now < end:
         node.on_time(now)
@@ -146,11 +146,11 @@ def test_link_broken_is_repeated_after_300_s_alone() -> None:  # 3.5
     assert BROKEN_ME in waiting(node, 650.0, LOW)
 
 
-# In vain (3.8) -------------------------------------------------------------------------------------------------------
+# Unanswered OPENs (3.8) ----------------------------------------------------------------------------------------------
 
 
 def leaders_named_until(node: Node, end: float) -> list[tuple[float, bytes]]:
-    """By the OPENs from 40 s on."""
+    """Return the leaders named by the OPENs from 40 s on."""
     named = []
     while (now := node.tail.deadline()) is not None and now < end:
         node.on_time(now)
@@ -286,8 +286,8 @@ def test_next_predecessor_starts_unnamed() -> None:  # 2.6
 
 
 def test_open_node_has_an_announcement() -> None:  # 3.4
-    """What an OPEN of that moment would say, and nothing of the times of others changes."""
-    assert new().announcement() is None  # the store cannot be used yet
+    """Check that an open node has an announcement: the contents of an OPEN, without changing other times."""
+    assert new().announcement() is None  # the store is not available yet
     node = tried()
     due = node.deadline()
     assert node.announcement() == OPEN_ME.beacon

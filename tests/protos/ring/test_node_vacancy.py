@@ -1,4 +1,4 @@
-"""Rings without a known leader: proposals, which are believed, and the opening of the ring (ring.md 4.6)."""
+"""Rings without a known leader: proposals, valid and invalid ones, and the opening of the ring (ring.md 4.6)."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_circulating_proposal_is_taken_off_and_not_proposed_again() -> None:  # 
 
 
 def test_circulating_name_unheard_for_10_minutes_is_forgotten() -> None:
-    """4.6: no other one is, and one that was heard of since is remembered."""
+    """Check that a circulating name unheard for 10 minutes is forgotten, and others are remembered (4.6)."""
     for heard_at, is_remembered in ((0.0, False), (10.0, True)):
         node = vacant(LOW, HIGH)
         node.members[HIGH] = heard_at
@@ -183,7 +183,7 @@ def test_follower_drops_lesser_proposals_of_others() -> None:
     said(node)
     hear(node, FOR_HIGH, 2.0)
     assert said(node) == []
-    hear(node, Leader(HIGH), 3.0)  # its own is another thing
+    hear(node, Leader(HIGH), 3.0)  # its own name is an exception
     assert said(node) == [Leader(HIGH, 254)]
 
 
@@ -205,7 +205,7 @@ SILENT = CloseInbound(1, "the ring has no leader, and the predecessor is silent"
 
 
 def lost_from(node: Node) -> tuple[float, list[Action]]:
-    """Return when the ring is opened next, and what that makes."""
+    """Return when the ring is opened next, and the resulting actions."""
     node.take_actions()
     while True:
         due = node.election.deadline()
@@ -217,7 +217,10 @@ def lost_from(node: Node) -> tuple[float, list[Action]]:
 
 
 def test_silent_predecessor_is_closed_with_the_opened_ring() -> None:
-    """4.6: it counts after 5 s (3.5), and would hold the tail for ever."""
+    """Check that a silent predecessor is closed with the opened ring (4.6).
+
+    It counts after 5 s (3.5), and would hold the tail forever.
+    """
     node = tried()
     node.on_time(5.0)
     assert node.tail.state is TailState.LINKED
@@ -229,7 +232,10 @@ def test_silent_predecessor_is_closed_with_the_opened_ring() -> None:
 
 
 def test_silent_predecessor_is_closed_without_a_successor() -> None:
-    """4.6: as the others' ring is closed; they are called, and it is open for them."""
+    """Check that a silent predecessor is closed without a successor (4.6).
+
+    The other nodes' ring is closed; they are called, and can connect to it.
+    """
     node = tried()
     node.on_time(5.0)
     assert SILENT in lost_from(node)[1]

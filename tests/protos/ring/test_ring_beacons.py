@@ -53,7 +53,7 @@ def test_unknown_beacon_kinds_are_refused(kind: bytes) -> None:
 
 
 def test_groups_are_1_to_65535() -> None:
-    """3.3."""
+    """Check that groups are 1 to 65535 (3.3)."""
     for group in (1, 255, 256, 65535):
         for beacon in (Open(group, b"l", b"n", b"1"), Find(group, b"l")):
             assert parse_beacon(encode_beacon(beacon)) == beacon
@@ -65,7 +65,7 @@ def test_groups_are_1_to_65535() -> None:
 
 
 def test_three_names_have_at_most_470_octets_together() -> None:
-    """1.2."""
+    """Check that three names have at most 470 octets together (1.2)."""
     for service in (b"8085", b"s" * 100):
         rest = MAX_NAMES - len(service)
         for leader in (rest - 254, 220, rest // 2):
@@ -84,7 +84,7 @@ def test_no_name_is_empty() -> None:
 
 @pytest.mark.parametrize("node", [b":", b":8085", b" :1", b"a b", b"a\0:1", b"\x7f", b"\xc3\xb1:1", b"a\n"])
 def test_node_name_without_a_host_is_refused(node: bytes) -> None:
-    """1.2."""
+    """Check that a node name without a host is refused (1.2)."""
     assert reason_of(opened(1, b"l", node, b"8085")) == "bad_node"
 
 
@@ -92,7 +92,7 @@ def test_node_name_without_a_host_is_refused(node: bytes) -> None:
     "service", [b"0", b"00000", b"65536", b"99999", b"000001", b"1" * 99, b"a b", b"\0", b"1\n"]
 )
 def test_a_service_that_is_no_port_and_no_name_is_refused(service: bytes) -> None:
-    """3.1."""
+    """Check that a service that is neither a port nor a name is refused (3.1)."""
     assert reason_of(opened(1, b"l", b"n", service)) == "bad_service"
 
 
@@ -102,7 +102,7 @@ def test_leader_name_may_be_any_octets() -> None:
 
 
 def test_host_of_a_node_name() -> None:
-    """1.2, 3.1."""
+    """Check the host of a node name (1.2, 3.1)."""
     assert [host_of(each) for each in (b"10.0.0.1:8085", b"node.example.org", b"h:1:2")] == [
         b"10.0.0.1",
         b"node.example.org",

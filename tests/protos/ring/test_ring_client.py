@@ -1,4 +1,4 @@
-"""The client port: runs, what is refused and thrown away, and time (ring.md 5.2, 5.6)."""
+"""The client port: runs, refused and discarded input, and time (ring.md 5.2, 5.6)."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ LATE = (
     encode_request(pushes(b"a")),
     b"\xff\xff\xff\xff",
     b"\0",
-)  # good and bad: nothing of it may count
+)  # valid and invalid: none of it may count
 CODES = {Operation.CREATE_QUEUE: 0, Operation.PUSH: 1, Operation.PULL: 2, Operation.DESTROY_QUEUE: 3}
 
 
@@ -182,7 +182,7 @@ def test_unknown_operation_is_refused_at_once(code: int) -> None:
 
 
 def test_replies_repeat_the_fields_as_they_came() -> None:
-    """5.2."""
+    """Check that replies repeat the fields unchanged (5.2)."""
     odd = bytes(range(255)) * 2
     assert encode_replies(odd, 3) == encode_reply(Operation.OK, odd) * 3
     records = [encode_record(body) for body in (b"a", b"", b"ccc")]

@@ -1,4 +1,4 @@
-"""Queue operations in the ring: what fits, what is told apart, what is no frame (ring.md 5.1, 5.3, 5.4)."""
+"""Queue operations in the ring: limits, distinctions, and payloads that are no frames (ring.md 5.1, 5.3, 5.4)."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def test_the_shortest_of_everything_fits(operation: Operation) -> None:
 
 
 def test_a_settlement_differs_from_the_ok_to_a_pull_of_an_empty_message() -> None:
-    """5.4."""
+    """Check that a settlement differs from the OK to a pull of an empty message (5.4)."""
     assert parse_frame(encode_frame(SETTLEMENT)) == SETTLEMENT
     assert parse_frame(encode_frame(OK)) == OK
     changed = [
@@ -66,7 +66,7 @@ def test_a_settlement_differs_from_the_ok_to_a_pull_of_an_empty_message() -> Non
     ],
 )
 def test_only_an_empty_ok_with_id_settles(frame: Frame) -> None:
-    """5.4."""
+    """Check that only an empty OK with an id settles (5.4)."""
     payload = encode_frame(frame)
     assert parse_frame(payload[:MARK] + b"\1" + payload[MARK + 1 :]) == frame
     with pytest.raises(LocalError):
@@ -85,7 +85,7 @@ def test_only_kind_1_settles() -> None:
 
 @pytest.mark.parametrize("operation", list(Operation)[:4])
 def test_resent_request_is_marked_in_its_frame(operation: Operation) -> None:
-    """5.3: in one octet; and saying so once more changes nothing."""
+    """Check that a resent request is marked in one octet of its frame; marking it twice is harmless (5.3)."""
     frame = replace(PUSH, operation=operation)
     payload = encode_frame(frame)
     again = resent(payload)
@@ -98,7 +98,7 @@ def test_resent_request_is_marked_in_its_frame(operation: Operation) -> None:
     "frame", [OK, SETTLEMENT, replace(OK, operation=Operation.ERROR), Frame(Operation.PUSH, b"s", b"q")]
 )
 def test_only_requests_with_id_are_marked_resent(frame: Frame) -> None:
-    """5.3."""
+    """Check that only requests with an id are marked as resent (5.3)."""
     payload = encode_frame(frame)
     assert resent(payload) == payload
     at = 4 + len(frame.sender) + 1 + len(ID)

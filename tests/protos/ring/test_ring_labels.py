@@ -1,4 +1,4 @@
-"""Each label that something is counted by is in the spec, and nothing else (ring.md 2.3, 2.5, 2.7, 3.3, 5.5, 5.6)."""
+"""Labels of counters: the code's are those of the spec (ring.md 2.3, 2.5, 2.7, 3.3, 5.5, 5.6)."""
 
 import re
 from pathlib import Path

@@ -21,7 +21,7 @@ from protos.types import LocalError, PeerError
 from tests.protos.feeding import assert_over, one_by_one
 from tests.protos.ring.samples import LARGEST_MESSAGE, PATIENT, linked
 
-LATE = (encode_message(User(b"late")), b"LOOP", b"\xff", b"")  # good and bad: nothing of it may count
+LATE = (encode_message(User(b"late")), b"LOOP", b"\xff", b"")  # valid and invalid: none of it may count
 
 
 def loop(subtype: int, rest: bytes) -> bytes:
@@ -55,7 +55,7 @@ def test_a_longer_one_is_refused_before_any_of_it_is_held(kind: bytes, size: int
 
 
 def test_the_longest_loop_is_held_and_found_unusable() -> None:
-    """2.1, 2.3."""
+    """Check that the longest LOOP is read and found unusable (2.1, 2.3)."""
     wire = b"LOOP\x40\0" + b"\0\7\0\xff" + b"n" * 16380
     assert linked([wire, wire]) == ([Unusable("bad_name", 7)] * 2, None)
     assert linked(one_by_one(wire)) == ([Unusable("bad_name", 7)], None)
@@ -115,7 +115,7 @@ def test_an_unknown_subtype_is_unusable_whatever_follows() -> None:
             assert linked([loop(subtype, rest)] * 2) == (expected, None), subtype
 
 
-# --- what is never sent
+# --- messages that are never sent
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_the_timeout_counts_from_the_first_octet_of_that_message() -> None:
     list(source.receive(wire[:1], 1.0))
     for place in range(1, len(wire) - 1):
         list(source.receive(wire[place : place + 1], 2.0 + place / 128))
-        assert source.deadline() == 33.0  # an octet now and then does not help
+        assert source.deadline() == 33.0  # a single octet now and then does not help
     assert list(source.receive(wire[-1:] + wire[:1], 20.0)) == [User(b"hello")]
     assert source.deadline() == 52.0
     assert list(source.receive(wire[1:], 21.0)) == [User(b"hello")]

@@ -1,4 +1,4 @@
-"""A memory with an end (ring.md 5.5)."""
+"""A bounded memory (ring.md 5.5)."""
 
 from protos.ring.lru import MAX_MARKED, ExpiringSet, LruMap
 

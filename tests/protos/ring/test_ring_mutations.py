@@ -1,4 +1,4 @@
-"""Change the octets of every vector: nothing but a PeerError comes out (ring.md 2 to 5)."""
+"""Change the octets of every vector: the only error is PeerError (ring.md 2 to 5)."""
 
 import pytest
 

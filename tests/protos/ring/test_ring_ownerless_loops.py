@@ -1,4 +1,4 @@
-"""LOOPs that go round are told from those that are sent again (ring.md 2.3)."""
+"""Circulating LOOPs are told apart from those that are sent again (ring.md 2.3)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_loops_are_counted_separately() -> None:
 
 
 def test_at_most_a_thousand_loops_are_remembered() -> None:
-    """2.3: a predecessor that makes names up costs no more memory than that, nor time for each."""
+    """Check that at most a thousand LOOPs are remembered, for a predecessor that invents names (2.3)."""
     circling = CirculationDetector()
     for ttl in (250, 242):
         for number in range(MAX_LOOPS):

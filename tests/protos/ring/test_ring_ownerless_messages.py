@@ -30,7 +30,7 @@ PASSED_ON = [
 
 
 def questions_for(relay: Relay, payload: bytes) -> Questions:
-    """With what the payload is passed on."""
+    """Pass the payload on; return the questions sent with it."""
     route = relay.route(payload)
     assert isinstance(route, Deliver | Request | PassOn)
     return route.questions
@@ -61,12 +61,15 @@ def test_payload_after_its_returned_question_is_taken_off(payload: bytes):  # ri
     assert relay.route(questions.before) == Drop(DropReason.NOBODY_CLAIMS)
     assert relay.route(payload) == Drop(DropReason.LAPS)
     assert relay.route(questions.behind) == Drop(DropReason.NOBODY_CLAIMS)
-    assert questions_for(relay, payload) == Questions()  # it counts anew
+    assert questions_for(relay, payload) == Questions()  # its count starts anew
 
 
 @pytest.mark.parametrize("payload", PASSED_ON)
 def test_payload_outside_its_questions_is_kept(payload: bytes):  # ring.md 5.7
-    """An original took it off, and sends it again later: a heartbeat."""
+    """Check that a payload outside its questions is kept.
+
+    An original took it off, and sends it again later: a heartbeat.
+    """
     relay = Relay(ME, max_laps=1)
     for _ in range(100):
         questions = questions_for(relay, payload)
@@ -76,10 +79,13 @@ def test_payload_outside_its_questions_is_kept(payload: bytes):  # ring.md 5.7
 
 @pytest.mark.parametrize("payload", PASSED_ON)
 def test_payload_is_kept_until_its_question_returns(payload: bytes):  # ring.md 5.7
-    """A heartbeat whose sender is there, and took off the questions."""
+    """Check that a payload is kept until its question returns.
+
+    It is a heartbeat whose sender is alive, and took off the questions.
+    """
     relay = Relay(ME, max_laps=3)
     asked_at = [number for number in range(1, 1000) if questions_for(relay, payload) != Questions()]
-    assert asked_at == [4, 7, 13, 25, 49, 97, 193, 385, 769]  # in vain: ever less often
+    assert asked_at == [4, 7, 13, 25, 49, 97, 193, 385, 769]  # without an answer: less and less often
 
 
 def test_other_payloads_between_the_questions_do_not_matter():  # ring.md 5.7
@@ -105,7 +111,10 @@ def test_sender_claims_its_payload():  # ring.md 5.7
 
 
 def test_the_question_about_a_frame_is_for_its_sender():  # ring.md 5.7
-    """A live sender takes it off, as every node does with its own name (5.3)."""
+    """Check that the question about a frame is for its sender.
+
+    A live sender takes it off, as every node does with its own name (5.3).
+    """
     for questions, name in ((asked(Relay(ME), PUSH), OTHER), (asked(Relay(ME), b"news"), ME)):
         for question in (questions.before, questions.behind):
             frame = parse_frame(question)
@@ -125,7 +134,7 @@ def test_a_question_passes_each_other_node_once():  # ring.md 5.5, 5.7
 
 
 def test_other_questions_delay_the_own():  # ring.md 5.7
-    """Two nodes that ask about one copy would take off two."""
+    """Check that other questions delay the own one: two nodes that ask about one copy would take off two."""
     asks, hears = Relay(ME, max_laps=3), Relay(OTHER, max_laps=3)
     for _ in range(3):
         questions_for(hears, b"news")

@@ -1,4 +1,4 @@
-"""Whatever is sent, however it is cut (ring.md 2, 3, 5). A failure prints how to repeat it."""
+"""Random input, cut at random places (ring.md 2, 3, 5). A failure prints how to repeat it."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,7 +106,7 @@ def test_requests_come_back_as_they_were_encoded(sent: list[ClientRequest], data
     assert asked(data.draw(cuts(wire))) == (merged(sent), None)
 
 
-# --- whatever comes
+# --- random input
 
 
 link_pieces = st.one_of(

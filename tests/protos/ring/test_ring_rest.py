@@ -1,4 +1,4 @@
-"""A ring of relays, whatever happens in whatever order (ring.md 5.3 to 5.5, 5.7)."""
+"""A ring of relays with random events in any order (ring.md 5.3 to 5.5, 5.7)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ places = st.integers(0, 99)
 
 
 class AnyRing(RuleBasedStateMachine):
-    """Requests, replies, settlements and other payloads on a ring of ours, and a few nodes of others."""
+    """Requests, replies, settlements and other payloads on a ring of our nodes and a few originals."""
 
     @initialize(
         members=st.lists(
@@ -39,9 +39,9 @@ class AnyRing(RuleBasedStateMachine):
             self.ring.members.insert(number * 3, Plain(b"%d another's, of more than 20" % number, set()))
         self.requests: list[Frame] = []
         self.died: list[Member] = []
-        self.all_went_well = True  # no link broke, no node died
+        self.all_went_well = True  # no broken link, no dead node
 
-    # What happens
+    # Events
 
     @rule(place=places, text=st.sampled_from([b"tick", b"tock"]), copies=st.sampled_from([1, 1, 2, 9]))
     def payloads_that_are_no_operations(self, place: int, text: bytes, copies: int) -> None:
@@ -52,7 +52,7 @@ class AnyRing(RuleBasedStateMachine):
 
     @rule(place=places, operation=st.sampled_from(REQUESTS), queue=st.sampled_from(QUEUES))
     def a_request(self, place: int, operation: Operation, queue: bytes) -> None:
-        """Ours have ids, others' do not, and are equal."""
+        """Put a request on the ring: ours have ids; those of originals have none, and are equal."""
         member = self.member(place)
         request_id = (len(self.requests) + 1).to_bytes(16, "big") if isinstance(member, Ours) else NO_ID
         frame = Frame(operation, member.name, queue, b"", request_id)
@@ -88,14 +88,14 @@ class AnyRing(RuleBasedStateMachine):
     def a_node_dies(self, place: int) -> None:
         others = [member for member in self.ring.members if member is not self.member(place)]
         if not any(isinstance(member, Ours) for member in others):
-            return  # no node would end anything
+            return  # no node would end any of them
         self.all_went_well = False
         self.died.append(self.ring.kill(place % len(self.ring.members)))
 
     def member(self, place: int) -> Member:
         return self.ring.members[place % len(self.ring.members)]
 
-    # What must be so
+    # Invariants
 
     def teardown(self) -> None:
         if not hasattr(self, "ring"):
@@ -112,7 +112,7 @@ class AnyRing(RuleBasedStateMachine):
             self.check_all_once(ours)
 
     def check_payloads(self, ours: list[Ours]) -> None:
-        """Each reached every other node that lives, as often as it was put on."""
+        """Check that each payload reached every other live node as often as it was sent."""
         for origin in [*ours, *self.died]:
             for payload, copies in origin.began.items():
                 if payload.startswith(origin.name):
@@ -120,7 +120,7 @@ class AnyRing(RuleBasedStateMachine):
                         assert member is origin or member.inbox[payload] >= copies
 
     def check_request(self, frame: Frame, ours: list[Ours]) -> None:
-        """The requesting node learns the outcome."""
+        """Check that the requesting node learns the outcome."""
         for member in ours:
             if member.name == frame.sender:
                 heard = member.answers + member.came_back
@@ -143,7 +143,7 @@ class AnyRing(RuleBasedStateMachine):
                 frame.sender == member.name and self.ring.first_server(frame.sender, frame.queue) is None
                 for frame in self.requests
             )
-            assert set(member.settled) == member.leases  # each pull's message was heard of, once
+            assert set(member.settled) == member.leases  # each pull's message was reported once
             assert len(member.settled) == len(member.leases)
             assert not member.repeats
 
@@ -159,7 +159,10 @@ class TestAnyRing(AnyRing.TestCase):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_heartbeat_reaches_all_nodes_each_time(seed: int):  # ring.md 5.7
-    """It is always the same, and there is always one on the ring, also between the two questions about it."""
+    """Check that a heartbeat reaches all nodes each time.
+
+    It is always the same, and one is always on the ring, also between the two questions about it.
+    """
     chance = random.Random(seed)
     ring = Ring([Ours(b"%d" % number, set(), max_laps=2) for number in range(4)])
     for _ in range(300):
@@ -195,7 +198,10 @@ def test_a_request_without_an_id_whose_sender_is_dead_leaves_the_ring():  # ring
 
 
 def test_a_request_that_was_passed_on_is_not_carried_out_if_it_comes_again():  # ring.md 5.5
-    """The queue came to be here in between, and the node behind may have carried it out."""
+    """Check that a forwarded request is not carried out if it comes again.
+
+    Its queue was created here in between, and the node behind may have carried it out.
+    """
     asks, passes, serves = members = [Ours(name, set(), 3) for name in (b"asks", b"passes", b"serves")]
     ring = Ring([*members])
     serves.serves.add(b"here")

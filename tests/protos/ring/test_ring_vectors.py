@@ -41,13 +41,15 @@ FRAMES = [vector for vector in ON_LINK if "operation" in vector["fields"]]
 NO_FRAMES = [vector for vector in ON_LINK if "frame" in vector["fields"]]
 ASKED = [vector for vector in vectors("client") if "refused" not in vector["fields"]]
 REFUSED = [vector for vector in vectors("client") if "refused" in vector["fields"]]
-AS_SENT = [vector for vector in ASKED if vector["name"] != "pull with a message"]  # which we never send
+AS_SENT = [
+    vector for vector in ASKED if vector["name"] != "pull with a message"
+]  # which our nodes never send
 ANSWERED = vectors("client back")
-SPLITS = 600  # of a longer vector as many, spread evenly, and all around its head
+SPLITS = 600  # number of places in a longer vector, spread evenly and all around its head
 
 
 def places(data: bytes) -> list[int]:
-    """Where to split."""
+    """Return the places to split at."""
     if len(data) <= 2 * SPLITS:
         return list(range(len(data) + 1))
     return [*range(12), *range(12, len(data), len(data) // SPLITS), *range(len(data) - 12, len(data) + 1)]
@@ -104,7 +106,7 @@ def test_invalid_message_ends_a_link_after_good_ones(vector: dict) -> None:
 
 
 def test_acknowledgements_are_counted_until_something_else_comes() -> None:
-    """2.2, 2.5."""
+    """Check that acknowledgements are counted up to other input (2.2, 2.5)."""
     for vector in vectors("link back"):
         assert list(Acks().receive(wire_of(vector))) == [vector["fields"].get("count", 1)]
     for vector in vectors("link back", error=True):
@@ -172,7 +174,7 @@ def test_the_cut_of_a_clients_octets_does_not_matter(vector: dict) -> None:
 
 @pytest.mark.parametrize("vector", REFUSED, ids=name)
 def test_a_request_that_is_refused_is_answered_in_words(vector: dict) -> None:
-    """5.6."""
+    """Check that a refused request is answered with a text (5.6)."""
     fields, wire = vector["fields"], wire_of(vector)
     operation, close = Operation[fields["operation"].upper()], "close" in fields
     refused = Refused(operation, wire[4 : HEAD_BYTES - 4], fields["refused"], close)
@@ -187,7 +189,7 @@ def test_a_request_that_is_refused_is_answered_in_words(vector: dict) -> None:
 
 @pytest.mark.parametrize("vector", vectors("client", error=True), ids=name)
 def test_unknown_operation_ends_input_after_good_requests(vector: dict) -> None:
-    """5.6."""
+    """Check that an unknown operation ends the input after good requests (5.6)."""
     good = ASKED[1]
     data = wire_of(good) + wire_of(vector)
     for chunks in ([data], one_by_one(data), [data + wire_of(good)]):
@@ -204,5 +206,5 @@ def test_a_reply_is_encoded_as_the_vector_has_it_and_read_back(vector: dict) -> 
 
 
 def test_limits_are_those_of_the_spec() -> None:
-    """5.2, 5.6."""
+    """Check that limits are those of the spec (5.2, 5.6)."""
     assert Limits() == Limits(max_message_bytes=1 << 20, max_discard_bytes=16 << 20, request_timeout_s=30.0)

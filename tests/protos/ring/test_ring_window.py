@@ -1,4 +1,4 @@
-"""What the successor has not answered (ring.md 2.2, 2.5, 4.5)."""
+"""Messages that the successor has not answered (ring.md 2.2, 2.5, 4.5)."""
 
 import pytest
 

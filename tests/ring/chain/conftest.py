@@ -1,4 +1,4 @@
-"""Stores of a test's own, and a port for its beacons."""
+"""Fixtures of the chain tests: one store per test, and a free beacon port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node with its client port in the running loop: the edge as it is, with short times."""
+"""A node with its client port in the running loop: the real edge with short timeouts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LiveRing(LiveQueues[RingSettings]):
 
     @property
     def remote_requests(self) -> RemoteRequests:
-        """Its length is how many wait for the ring."""
+        """Return the remote requests; their number is the number of requests that wait for the ring."""
         assert isinstance(self.running, RunningRing)
         assert self.running.node is not None
         return self.running.node.users.remote_requests
@@ -52,7 +52,7 @@ class LiveRing(LiveQueues[RingSettings]):
 
 
 def is_ring(nodes: list[LiveRing]) -> bool:
-    """One of all, with one leader whom all know."""
+    """Return whether the nodes form one ring with one leader that all of them know."""
     following = {node.station.node.name: node.successor for node in nodes}
     first = at = next(iter(following))
     for _ in nodes[1:]:

@@ -1,6 +1,8 @@
-"""In at one system, around the ring, out at another one by another protocol (ring.md 5.3, 5.4; docs/conversions.md).
+"""Messages that enter at one system, go around the ring and leave at another by another protocol.
 
-Each system has a store of its own, and a node in front of it; between them is a node that has neither queue.
+(ring.md 5.3, 5.4; docs/conversions.md)
+
+Each system has its own store behind a node; between them is a node that has neither queue.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ BODIES = [b"x", b"", bytes(range(256)), b"\0" * 15_865, "ü".encode()]
 
 
 class Systems:
-    """`here`: where clients ask the ring. `there`: where the queue is, and other edges serve it."""
+    """`here`: where clients ask the ring. `there`: the store that has the queue and is served by other edges."""
 
     def __init__(self, nodes: list[LiveRing], there: Server) -> None:
         self.here, _, self.there = nodes
@@ -48,7 +50,7 @@ async def systems(new_server: NewServer, port: int) -> AsyncIterator[Systems]:
 
 @pytest.fixture
 async def tmq(systems: Systems) -> AsyncIterator[TmqEdge]:
-    """There."""
+    """Start a TMQ edge on the store that has the queue."""
     edge = await TmqEdge(systems.url).start()
     yield edge
     await edge.close()
@@ -57,7 +59,7 @@ async def tmq(systems: Systems) -> AsyncIterator[TmqEdge]:
 
 @pytest.fixture
 async def text(systems: Systems) -> AsyncIterator[TextEdge]:
-    """There."""
+    """Start a text edge on the store that has the queue."""
     edge = TextEdge(systems.url)
     await edge.open()
     yield edge
@@ -74,7 +76,7 @@ async def test_push_on_client_port_is_dequeued_by_tmq(systems: Systems, tmq: Tmq
 
 
 async def test_tmq_enqueue_is_pulled_on_client_port(systems: Systems, tmq: TmqEdge) -> None:
-    """Each is settled around the ring: nothing is left, and nothing comes again."""
+    """Check that each message is settled around the ring: none is left and none is redelivered."""
     writer = await tmq.client()
     mqid = await writer.queue(b"orders")
     await writer.put(mqid, *BODIES)
@@ -90,7 +92,7 @@ async def test_tmq_enqueue_is_pulled_on_client_port(systems: Systems, tmq: TmqEd
 
 
 async def test_tmq_transaction_is_visible_after_its_commit(systems: Systems, tmq: TmqEdge) -> None:
-    """tmq.md 5."""
+    """Check that messages of a TMQ transaction become visible when it is committed (tmq.md 5)."""
     writer, reader = await tmq.client(), await systems.here.client()
     mqid = await writer.queue(b"orders")
     assert await writer.ts()
@@ -112,7 +114,7 @@ async def test_push_reaches_pubsub_subscribers(systems: Systems, text: TextEdge)
 
 
 async def test_message_goes_around_and_returns(systems: Systems, tmq: TmqEdge) -> None:
-    """A question by the ring, an answer by TMQ: neither program knows the other's protocol."""
+    """Check that a request by the ring is answered by TMQ, though neither program knows the other's protocol."""
     server, client = await tmq.client(), await systems.here.client()
     questions, answers = await server.queue(b"questions"), await server.queue(b"answers")
 
@@ -127,7 +129,10 @@ async def test_message_goes_around_and_returns(systems: Systems, tmq: TmqEdge) -
 
 
 async def test_ring_requests_have_their_own_labels(systems: Systems) -> None:
-    """Its time is the other nodes': PenstockSlowRequests leaves it out (docs/ring.md, What the edge counts)."""
+    """Check that waiting times of ring requests have their own label.
+
+    They depend on other nodes, so PenstockSlowRequests leaves them out (docs/ring.md, What the edge counts).
+    """
     here = systems.here
     await systems.there.declare("orders")
     client = await here.client()
@@ -136,7 +141,7 @@ async def test_ring_requests_have_their_own_labels(systems: Systems) -> None:
     await client.push(b"orders", b"2", b"3")
     assert await client.drain(b"own") == [b"1"]
     assert await client.drain(b"orders") == [b"2", b"3"]
-    with pytest.raises(Refused):  # not a queue that create_queue made
+    with pytest.raises(Refused):  # a queue that was not made by create_queue
         await client.destroy(b"orders")
     counted = {
         (operation, result): int(await here.requests(operation, result))
@@ -155,7 +160,7 @@ async def test_ring_requests_have_their_own_labels(systems: Systems) -> None:
 
 
 async def test_waiting_ring_requests_fail_when_the_node_stops(new_server: NewServer, port: int) -> None:
-    """5.8: without links no reply comes any more."""
+    """Check that waiting ring requests fail when the node stops: without links no reply can arrive (5.8)."""
     nodes = [LiveRing((await new_server()).url, port, self_s=60.0) for _ in range(2)]
     async with AsyncExitStack() as stack:
         here, there = nodes

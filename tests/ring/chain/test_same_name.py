@@ -1,4 +1,4 @@
-"""Two processes that were given one name and one store (ring.md 1.2, 4.7)."""
+"""Two processes that share one node name and one store (ring.md 1.2, 4.7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = "127.0.0.1:twice"
 async def test_second_node_of_the_same_name_stays_away_until_the_first_ends(
     new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.7: each says so on the board, and it becomes the node when the first ends."""
+    """Check that the second process reports the conflict and becomes the node when the first ends (4.7)."""
     monkeypatch.setattr(ownership, "DUPLICATE_S", 0.5)
     server = await new_server()
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A client of the ring's client port: each operation, as plain clients send octets."""
+"""A client of the ring's client port: each operation as the octets that original clients send."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ OK, ERROR = Operation.OK, Operation.ERROR
 
 
 class Reply(NamedTuple):
-    """OK with a message, or ERROR with its words."""
+    """A reply: OK with a message, or ERROR with its text."""
 
     operation: Operation
     message: bytes
 
 
 class Refused(Exception):
-    """An ERROR; the words are its message."""
+    """An ERROR reply; the exception's message is the reply's text."""
 
 
 def create(queue: bytes, sender: bytes = ME) -> bytes:
@@ -43,7 +43,7 @@ def destroy(queue: bytes, sender: bytes = ME) -> bytes:
 
 
 def push(queue: bytes, *bodies: bytes, sender: bytes = ME) -> bytes:
-    """One request for each body."""
+    """Return the octets of one push request per body."""
     return encode_request(Push(echo_of(sender, queue), queue, [encode_record(body) for body in bodies]))
 
 
@@ -52,15 +52,15 @@ def pull(queue: bytes, count: int = 1, sender: bytes = ME) -> bytes:
 
 
 class Client(PlainClient):
-    """One connection. Methods named after an operation ask and wait for the answer; Refused: it was ERROR."""
+    """One client connection. Methods named after an operation send it and wait; an ERROR reply raises Refused."""
 
     @classmethod
     async def connect(cls, place: tuple[str, int], receive_buffer: int = 0) -> Client:
-        """`receive_buffer`: bytes, for a client that will not read; 0 for the system's own choice."""
+        """Connect. `receive_buffer`: bytes, for a client that does not read; 0 uses the system's default."""
         return cls(await connected(place, receive_buffer))
 
     async def head(self, queue: bytes, sender: bytes = ME) -> ReplyHead:
-        """Of the next reply, which must have these two fields, octet by octet (5.2)."""
+        """Read the head of the next reply, which must repeat these two fields octet by octet (5.2)."""
         head = await self.read(HEAD_BYTES)
         assert head[4:-4] == echo_of(sender, queue)
         return parse_reply(head)
@@ -88,7 +88,7 @@ class Client(PlainClient):
         assert await self.ok(queue) == b""
 
     async def push(self, queue: bytes, *bodies: bytes) -> None:
-        """Sent ahead, all of which must be OK."""
+        """Send all pushes ahead; check that each is answered OK."""
         await self.send(push(queue, *bodies))
         for _ in bodies:
             assert await self.ok(queue) == b""

@@ -1,4 +1,4 @@
-"""Live tests of the client port: real sockets, a real store, nothing replaced."""
+"""Fixtures of the client port's live tests: real sockets and a real store, nothing replaced."""
 
 from __future__ import annotations
 

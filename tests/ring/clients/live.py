@@ -1,4 +1,4 @@
-"""The client port in the running loop: a real listener, real sockets, a real store; no node beside it."""
+"""The client port in the running loop: a real listener, real sockets and a real store, without a node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ CLIENTS = "clients"
 
 
 class LiveClients(LiveQueues[RingSettings]):
-    """`clients`: settings under `edges.ring.clients`; `listener`: of its port; the others: under `edges.ring`."""
+    """The edge under test.
+
+    `clients`: settings under `edges.ring.clients`; `listener`: settings of its port; others: under `edges.ring`.
+    """
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class LiveClients(LiveQueues[RingSettings]):
 
     @contextmanager
     def untold(self) -> Iterator[None]:
-        """Keep from the edge what the tools change meanwhile: it goes by what it knew."""
+        """Hide changes by the tools from the edge meanwhile, so that it uses what it knew before."""
         registry = self.tools.registry
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(registry, "tell", lambda name: asyncio.sleep(0))

@@ -1,4 +1,4 @@
-"""A client's session alone with chance: its queues come and go, the edge knows of it or not."""
+"""A client session driven by random events: queues are created and deleted, known to the edge or not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = (b"a", b"b", b"c", b"ring/x")
 
 
 class FickleQueues(ChancePipe):
-    """Whose queues are sometimes gone."""
+    """A service with queues that are sometimes deleted."""
 
     def _later(self, done: Any, good: Any, *more: Any) -> None:
         if self.rng.random() < 0.2:
@@ -26,7 +26,7 @@ class FickleQueues(ChancePipe):
 
 
 class Simulation(ChanceWorld):
-    """The wire, the service and the store of one session; what is looked up is answered as if it were an errand."""
+    """The wire, the service and the store of one session; look-ups are answered like background tasks."""
 
     remote_queues = None
 
@@ -35,7 +35,7 @@ class Simulation(ChanceWorld):
         self.main = FickleQueues(rng)
         clients = {"max_unsettled": rng.choice([3, 1024]), "create": {"allowed": rng.random() < 0.5}}
         self.settings = RingSettings.model_validate({"clients": clients})
-        self.asked: list[bytes] = []  # what each request has to be answered with, in order
+        self.asked: list[bytes] = []  # the expected answer of each request, in order
         self.known: dict[str, Queue] = {}
         self.session = ClientSession(self, self.settings.client_limits(), self)  # type: ignore[arg-type]
 
@@ -48,13 +48,13 @@ class Simulation(ChanceWorld):
         self.known.pop(name, None)
 
     def find(self, name: str) -> Queue | StoreError:
-        """Or why not."""
+        """Return the queue, or the reason why it cannot be used."""
         if self.rng.random() < 0.3:
             return self.rng.choice([errors.QueueUnknown(), errors.StoreUnavailable()])
         return self.known.setdefault(name, Queue(name, f"q{name}", "main", "x", QueueSpec(ack_level="fsync")))
 
     def run(self, work: Any, done: Any) -> None:
-        if not isinstance(work, Queue | StoreError):  # to create or destroy one
+        if not isinstance(work, Queue | StoreError):  # look-ups that create or destroy a queue
             work.close()
             work = self.rng.choice([True, False, errors.QueueExists()])
         super().run(work, done)

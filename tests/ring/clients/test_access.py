@@ -1,4 +1,4 @@
-"""Queues that not every client of the ring edge may use (docs/operations.md, Who may use a queue; ring.md 5.8)."""
+"""Access rules of queues at the ring's client port (docs/operations.md, Who may use a queue; ring.md 5.8)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = "queue is not for this client: its operator says who may use it"
 async def test_queue_without_access_is_refused(
     edge: LiveClients, client: Client, access: dict[str, Any]
 ) -> None:
-    """ERROR with its words, for push and pull; counted, and told in the log."""
+    """Check that push and pull without access are answered ERROR with its text, counted and logged."""
     queue = await edge.declare("orders", access=access)
     with pytest.raises(Refused, match=WORDS):
         await client.push(b"orders", b"1")
@@ -38,7 +38,7 @@ async def test_client_with_access_is_served(edge: LiveClients, client: Client) -
 
 
 async def test_changed_access_applies_at_once(edge: LiveClients, client: Client) -> None:
-    """Each of a run is answered, in its order."""
+    """Check that changed access rules apply at once, and each request of a run is answered in order."""
     await edge.declare("orders")
     await client.push(b"orders", b"1", b"2")
     assert await client.pull(b"orders") == b"1"

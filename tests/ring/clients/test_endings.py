@@ -1,4 +1,4 @@
-"""How a session ends, in whatever state it was: nothing of it stays (ring.md 5.2)."""
+"""Ends of sessions in each state: nothing of a session remains (ring.md 5.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.ring.clients.live import LiveClients
 
 
 async def idle(client: Client) -> None:
-    """Nothing asked."""
+    """Leave the session without any request."""
 
 
 async def inside_a_request(client: Client) -> None:
@@ -68,7 +68,7 @@ every_state = pytest.mark.parametrize("state", STATES, ids=lambda state: state._
 
 @pytest.fixture
 async def client(edge: LiveClients) -> Client:
-    """Three messages are in q."""
+    """Return a client of an edge with three messages in q."""
     client = await edge.client()
     await client.create(b"q")
     await client.push(b"q", b"1", b"2", b"3")
@@ -77,7 +77,7 @@ async def client(edge: LiveClients) -> Client:
 
 @every_state
 async def test_reset_is_handled(edge: LiveClients, client: Client, state: State) -> None:
-    """Whatever was under way: a message is settled or in its place."""
+    """Check that after a reset in any state each message is settled or back in its place."""
     await state(client)
     client.reset()
     await until(lambda: not edge.connections())
@@ -96,7 +96,10 @@ async def nothing_leased(edge: LiveClients) -> bool:
 async def test_closed_session_leaves_no_reference_cycles(
     edge: LiveClients, client: Client, state: State
 ) -> None:
-    """Thousands of connections come and go: their sessions are freed at once, or memory waits for a collection."""
+    """Check that closed sessions are freed at once.
+
+    Thousands of connections come and go; reference cycles would keep their memory until a garbage collection.
+    """
     await state(client)
     gc.collect()
     gc.disable()
@@ -109,6 +112,6 @@ async def test_closed_session_leaves_no_reference_cycles(
 
 
 async def test_the_edge_closes_with_requests_under_way(edge: LiveClients, client: Client) -> None:
-    """Background tasks without a waiting client end with it (checked by the fixture)."""
+    """Check that background tasks without a waiting client end with the edge (checked by the fixture)."""
     await everything_at_once(client)
     await client.send(pull(b"elsewhere") * 20)

@@ -1,4 +1,4 @@
-"""Every refusal has its words, and all of them are in the document (ring.md 5.6, 5.8)."""
+"""Error texts: each refusal has one, and all are documented (ring.md 5.6, 5.8)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_every_store_error_has_a_text(kind: type[StoreError]) -> None:
             StoreError,
             errors.StoreUnavailable,
             errors.QueueReserved,
-        )  # of those without words of their own
+        )  # reasons without a text of their own
         assert said in [words.REFUSED[each] for each in kinds if issubclass(kind, each)]
         assert f"`{said}`" in DOCUMENT
 
 
 def said_by_the_port() -> set[str]:
-    """Return the reasons for which the port itself refuses."""
+    """Return the reasons for which the port itself refuses requests."""
     folder = ROOT / "services" / "ring" / "clients"
     said = {reason for path in folder.glob("*.py") for reason in REFUSED.findall(path.read_text())}
     return said | {reason for reason, _ in FORBIDDEN.values()}

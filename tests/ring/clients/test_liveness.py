@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, a session never stops in the middle, and all is answered once (ring.md 5.2)."""
+"""Liveness of sessions: in any order of events each request is answered once (ring.md 5.2)."""
 
 import random
 
@@ -19,7 +19,7 @@ def test_no_request_waits_once_the_store_has_answered_all(seed: int, steps: int)
     if world.closed:
         return
     assert not world.drained, "all was answered, but the drained connection is still open"
-    assert not world.holds & SESSION, "reading is held up, and nothing will ever let it go on"
+    assert not world.holds & SESSION, "reading is paused, and nothing will resume it"
     assert echoes(world.written) == world.asked, "some request was not answered in its turn"
 
 

@@ -1,4 +1,4 @@
-"""Any conversation, cut anywhere, its connection ended in any way: as a model of lists says (ring.md 5.2, 5.8)."""
+"""Random conversations compared with a model of lists, cut anywhere and ended in any way (ring.md 5.2, 5.8)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EMPTY, EXISTS, UNSERVED = (
     Reply(ERROR, words) for words in (b"empty", b"queue exists already", b"no node serves this queue")
 )
 BEGINNING = [("create", b"a", b"me", b""), *[("push", b"a", b"me", b"%d" % number) for number in range(9)]]
-numbers = count()  # of examples: each has queues of its own, on one server
+numbers = count()  # number of examples: each has its own queues on one server
 
 names, senders = st.sampled_from([b"a", b"b"]), st.sampled_from([b"me", b"you"])
 asked = st.one_of(
@@ -41,11 +41,11 @@ steps = st.tuples(
 
 @dataclass
 class Model:
-    """What is in the queues, and what the connection's last run of pulls was given."""
+    """The expected content of the queues, and the messages of the connection's last run of pulls."""
 
     queues: dict[bytes, list[bytes]] = field(default_factory=dict)
-    run: tuple[bytes, bytes] | None = None  # queue and sender of the pulls that came last
-    given: list[bytes] = field(default_factory=list)  # by them
+    run: tuple[bytes, bytes] | None = None  # queue and sender of the last pulls
+    given: list[bytes] = field(default_factory=list)  # messages given to them
     last_was_given: bool = False
 
     def answer(self, operation: str, name: bytes, sender: bytes, body: bytes) -> Reply:
@@ -75,7 +75,10 @@ class Model:
         self.run, self.given, self.last_was_given = None, [], False
 
     def may_return(self) -> range:
-        """How many come back if it breaks now: where TCP cut a run of pulls, its later part has settled the earlier."""
+        """Return how many messages may return if the connection breaks now.
+
+        Where TCP cut a run of pulls, its later part has settled the earlier.
+        """
         return range(int(self.last_was_given), len(self.given) + 1)
 
     def returns(self, number: int) -> None:
@@ -94,7 +97,7 @@ ENCODE = {
 
 
 class Conversations:
-    """One after the other on one edge, each held against the model."""
+    """Conversations that run one after the other on one edge, each compared with the model."""
 
     def __init__(self, edge: LiveClients, model: Model) -> None:
         self.edge = edge
@@ -104,7 +107,7 @@ class Conversations:
 
     async def follow(self, plan: Plan) -> None:
         self.client = await self.edge.client()
-        await self.talk(BEGINNING, Random(0))  # so that even a short plan has something to do
+        await self.talk(BEGINNING, Random(0))  # so that even a short plan makes progress
         for requests, seed, end in plan:
             await self.talk(requests, Random(seed))
             await self.end(end)
@@ -113,7 +116,7 @@ class Conversations:
             assert await self.client.drain(self.prefix + name) == self.model.queues[name]
 
     async def talk(self, requests: list[Request], chance: Random) -> None:
-        """Sent ahead, cut anywhere."""
+        """Send the requests ahead, cut at random places, and compare the replies."""
         wire = b"".join(
             ENCODE[operation](self.prefix + name, sender, body) for operation, name, sender, body in requests
         )
@@ -142,7 +145,7 @@ class Conversations:
             self.client = await self.edge.client()
 
     async def remake(self) -> None:
-        """Another process deletes a queue and creates it anew, and this edge is the last to hear of it."""
+        """Delete and recreate a queue by another process; this edge is notified last."""
         for name in self.model.queues:
             known = (self.prefix + name).decode()
             with self.edge.untold():
@@ -171,7 +174,7 @@ class Conversations:
 
 @pytest.fixture
 def fresh(running: Server) -> Server:
-    """With nothing in it but what `penstock up` puts there; for all examples together."""
+    """Return the store with only what `penstock up` creates, shared by all examples."""
     running.clear()
     asyncio.run(set_up(running))
     return running

@@ -1,4 +1,4 @@
-"""What each operation does, and what it is answered (ring.md 5.1, 5.2, 5.8)."""
+"""Effects and replies of each operation (ring.md 5.1, 5.2, 5.8)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNSERVED = "no node serves this queue"
 
 
 async def test_a_queue_from_its_creation_to_its_end(client: Client) -> None:
-    """5.1."""
+    """Check a queue from its creation to its deletion (5.1)."""
     await client.create(b"q")
     await client.push(b"q", b"1", b"")
     assert await client.pull(b"q") == b"1"
@@ -44,7 +44,7 @@ async def test_a_queue_from_its_creation_to_its_end(client: Client) -> None:
 
 
 async def test_reply_repeats_both_fields_unchanged(client: Client) -> None:
-    """5.2: also what stands behind a name's first NUL."""
+    """Check that replies repeat both fields, also octets behind a name's first NUL (5.2)."""
     sender, queue = b"\xff\xfe" + b"x" * 252 + b"\0", b"\x80q\0" + b"junk".ljust(252, b"?")
     for operation, reply in ((0, 5), (1, 5), (2, 5), (3, 5), (2, 4)):
         size = 3 if operation == 1 else 0
@@ -56,7 +56,7 @@ async def test_reply_repeats_both_fields_unchanged(client: Client) -> None:
 
 
 async def test_sender_name_may_be_empty(client: Client) -> None:
-    """5.2: sender_name may be anything."""
+    """Check that sender_name may be empty: it may be anything (5.2)."""
     await client.create(b"q")
     await client.send(
         (1).to_bytes(4, "big") + bytes(255) + b"q".ljust(255, b"\0") + (1).to_bytes(4, "big") + b"x"
@@ -69,7 +69,7 @@ async def test_sender_name_may_be_empty(client: Client) -> None:
 async def test_a_message_that_comes_with_another_request_is_ignored(
     edge: LiveClients, client: Client, operation: int
 ) -> None:
-    """5.2."""
+    """Check that a message sent with an operation that takes none is ignored (5.2)."""
     await client.create(b"q")
     await client.push(b"q", b"1")
     name = b"new" if operation == 0 else b"q"
@@ -82,7 +82,7 @@ async def test_a_message_that_comes_with_another_request_is_ignored(
 
 
 async def test_pull_from_empty_queue_is_error_empty(client: Client) -> None:
-    """5.2."""
+    """Check that a pull from an empty queue is answered with ERROR `empty` (5.2)."""
     await client.create(b"q")
     await client.send(pull(b"q"))
     assert await client.reply(b"q") == Reply(ERROR, b"empty")
@@ -90,7 +90,7 @@ async def test_pull_from_empty_queue_is_error_empty(client: Client) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 65_537, 1 << 20])
 async def test_message_is_returned_unchanged(client: Client, size: int) -> None:
-    """5.2: up to max_message_bytes."""
+    """Check that a message is returned unchanged, up to max_message_bytes (5.2)."""
     await client.create(b"q")
     body = bytes(range(256)) * (size // 256) + bytes(size % 256)
     await client.push(b"q", body)
@@ -98,7 +98,7 @@ async def test_message_is_returned_unchanged(client: Client, size: int) -> None:
 
 
 async def test_queue_names_of_any_octets_are_accepted(client: Client, edge: LiveClients) -> None:
-    """5.1: 1 to 254 octets, any but NUL."""
+    """Check that queue names of 1 to 254 octets without NUL are accepted (5.1)."""
     for name in (b"a", bytes(range(1, 255)), b"\xff" * 254, "Kühe".encode()):
         await client.create(name)
         await client.push(name, name)
@@ -111,7 +111,7 @@ async def test_queue_names_of_any_octets_are_accepted(client: Client, edge: Live
 
 
 async def test_create_queue_of_an_existing_name_is_refused(edge: LiveClients, client: Client) -> None:
-    """5.8: however it was made; nothing of it changes."""
+    """Check that create_queue refuses an existing name, however the queue was made, and changes nothing (5.8)."""
     await edge.declare("theirs", owner="cli", max_length=7)
     await client.create(b"mine")
     for name in (b"theirs", b"mine"):
@@ -122,7 +122,7 @@ async def test_create_queue_of_an_existing_name_is_refused(edge: LiveClients, cl
 
 
 async def test_settings_define_queues_made_by_create_queue(make_edge: MakeEdge) -> None:
-    """5.8."""
+    """Check that settings define the properties of queues made by create_queue (5.8)."""
     edge = await make_edge(clients={"create": {"domain": "shop", "max_length": 2, "ack_level": "memory"}})
     client = await edge.client()
     await client.create(b"q")
@@ -134,7 +134,7 @@ async def test_settings_define_queues_made_by_create_queue(make_edge: MakeEdge) 
 
 
 async def test_create_queue_can_be_forbidden(make_edge: MakeEdge) -> None:
-    """5.8."""
+    """Check that create_queue can be disabled (5.8)."""
     edge = await make_edge(clients={"create": {"allowed": False}})
     client = await edge.client()
     with pytest.raises(Refused, match="queues cannot be created here"):
@@ -145,7 +145,7 @@ async def test_create_queue_can_be_forbidden(make_edge: MakeEdge) -> None:
 
 
 async def test_create_queue_fails_if_the_ack_level_cannot_be_met(make_edge: MakeEdge) -> None:
-    """5.8."""
+    """Check that create_queue fails if the acknowledgement level cannot be met (5.8)."""
     edge = await make_edge(clients={"create": {"ack_level": "replicated:3"}})
     client = await edge.client()
     with pytest.raises(Refused, match=r"promises: a replica may be away, try again .* lower the ack level"):
@@ -156,7 +156,7 @@ async def test_create_queue_fails_if_the_ack_level_cannot_be_met(make_edge: Make
 async def test_destroy_queue_removes_only_queues_made_by_create_queue(
     edge: LiveClients, client: Client
 ) -> None:
-    """5.8."""
+    """Check that destroy_queue removes only queues made by create_queue (5.8)."""
     await edge.declare("theirs", owner="cli")
     with pytest.raises(Refused, match="not made by create_queue"):
         await client.destroy(b"theirs")
@@ -171,7 +171,7 @@ async def test_destroy_queue_removes_only_queues_made_by_create_queue(
 
 
 async def test_a_queue_is_destroyed_with_its_messages(client: Client, other: Client) -> None:
-    """5.8: also those that a client has pulled and not settled."""
+    """Check that destroying a queue deletes its messages, also pulled and unsettled ones (5.8)."""
     await client.create(b"q")
     await client.push(b"q", b"1", b"2")
     assert await other.pull(b"q") == b"1"
@@ -186,7 +186,7 @@ async def test_a_queue_is_destroyed_with_its_messages(client: Client, other: Cli
 async def test_names_of_node_queues_are_refused(
     edge: LiveClients, client: Client, request_of: object
 ) -> None:
-    """5.8: whether there is one or not."""
+    """Check that names of node queues are refused, whether or not such a node exists (5.8)."""
     assert callable(request_of)
     await edge.declare("ring/outgoing", owner=OWNER)
     for name in (b"ring/outgoing", b"ring/"):
@@ -199,17 +199,17 @@ async def test_names_of_node_queues_are_refused(
 
 
 async def test_similar_names_are_not_reserved(client: Client) -> None:
-    """5.8."""
+    """Check that names similar to reserved ones are accepted (5.8)."""
     for name in (b"ring", b"rings/a", b"Ring/a", b"a/ring/b"):
         await client.create(name)
         await client.push(name, b"x")
 
 
-# --- what a queue's document says
+# --- properties of a queue's document
 
 
 async def test_full_queue_refuses_further_pushes(edge: LiveClients, client: Client) -> None:
-    """5.8."""
+    """Check that a full queue refuses further pushes (5.8)."""
     await edge.declare("full", max_length=3)
     await client.send(push(b"full", *(b"%d" % n for n in range(5))))
     full = Reply(ERROR, b"queue is full: pull from it, or push later")
@@ -222,7 +222,7 @@ async def test_full_queue_refuses_further_pushes(edge: LiveClients, client: Clie
 
 
 async def test_paused_queue_refuses_push_and_pull(edge: LiveClients, client: Client) -> None:
-    """5.8: which is not the same as an empty one."""
+    """Check that a paused queue refuses push and pull; its pull error differs from that of an empty queue (5.8)."""
     await edge.declare("paused")
     await client.push(b"paused", b"1")
     await edge.tools.catalogue.declare("paused", QueueSpec(paused=True), "test", replace=True)
@@ -236,13 +236,13 @@ async def test_paused_queue_refuses_push_and_pull(edge: LiveClients, client: Cli
 
 
 def knows_paused(edge: LiveClients) -> bool | None:
-    """Return what the edge knows of the queue's document; None before it was read."""
+    """Return the edge's cached copy of the queue's document; None before it was read."""
     queue = edge.service.store.catalogue.held("paused")
     return None if queue is None else queue.spec.paused
 
 
 async def test_reserved_queue_refuses_pushes(edge: LiveClients, client: Client) -> None:
-    """5.8."""
+    """Check that a reserved queue refuses pushes (5.8)."""
     queue = await edge.declare("q")
     domain = edge.tools.open_domain()
     fence = await domain.claims.reserve(queue, "somebody", 60_000)
@@ -254,7 +254,7 @@ async def test_reserved_queue_refuses_pushes(edge: LiveClients, client: Client) 
 
 
 async def test_message_too_large_for_the_remote_system_is_refused(edge: LiveClients, client: Client) -> None:
-    """5.8."""
+    """Check that a message too large for the remote system is refused (5.8)."""
     remote = {"protocol": "rqp-mca", "queueId": 7, "peers": ["away"], "maxMessageBytes": 10}
     await edge.declare("away", remote=remote)
     await client.push(b"away", bytes(10))
@@ -263,7 +263,7 @@ async def test_message_too_large_for_the_remote_system_is_refused(edge: LiveClie
 
 
 async def test_at_most_once_is_settled_before_it_is_sent(edge: LiveClients, client: Client) -> None:
-    """5.2, tmq.md 6.1."""
+    """Check that at-most-once messages are settled before they are sent (5.2, tmq.md 6.1)."""
     await edge.declare("once", delivery=Delivery.AT_MOST_ONCE)
     await client.push(b"once", b"1", b"2")
     assert await client.pull(b"once") == b"1"
@@ -274,7 +274,7 @@ async def test_at_most_once_is_settled_before_it_is_sent(edge: LiveClients, clie
 
 
 async def test_attributes_are_dropped_on_pull(edge: LiveClients, client: Client) -> None:
-    """5.2: OK has the body, whatever else was said of the message."""
+    """Check that a pull returns only the body and drops attributes (5.2)."""
     queue = await edge.declare("mixed")
     bodies = [b"plain", b"with", b"", b"more"]
     made = [records.encode(body, {"priority": n} if n % 2 else None) for n, body in enumerate(bodies)]
@@ -285,7 +285,7 @@ async def test_attributes_are_dropped_on_pull(edge: LiveClients, client: Client)
 
 
 async def test_origin_of_a_message_is_kept(edge: LiveClients, client: Client) -> None:
-    """5.2: the peer's address, not what it calls itself."""
+    """Check that a message's origin is the peer's address, not the name that the client sends (5.2)."""
     await client.create(b"q")
     await client.push(b"q", b"x")
     queue = await edge.tools.catalogue.find("q")
@@ -298,7 +298,7 @@ async def test_origin_of_a_message_is_kept(edge: LiveClients, client: Client) ->
 
 
 async def test_there_may_be_more_than_one_client_port(make_edge: MakeEdge) -> None:
-    """1.1: as with a TLS one beside it; every listener but `ring` is one."""
+    """Check that several client ports work, such as one with TLS: each listener but `ring` is one (1.1)."""
     edge = await make_edge(listeners={"more": {"port": 0}})
     await (await edge.client()).create(b"orders")
     other = await edge.client(listener="more")

@@ -1,4 +1,4 @@
-"""Requests sent ahead: replies in their order, however they were cut and whatever they ask (ring.md 5.2)."""
+"""Order of replies to requests sent ahead, however they are cut and mixed (ring.md 5.2)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_pipelined_requests_behave_like_sequential_ones(client: Client) ->
 
 
 async def test_requests_sent_octet_by_octet_are_served(edge: LiveClients, client: Client) -> None:
-    """The same as at once."""
+    """Check that requests sent octet by octet are served as if sent at once."""
     await edge.deliver(CLIENTS, client, *(bytes([octet]) for octet in WIRE))
     assert await client.replies(b"q", len(TALK)) == ANSWERS
 
@@ -57,7 +57,7 @@ async def test_requests_cut_anywhere_are_served(edge: LiveClients, client: Clien
 
 
 async def test_long_runs_are_answered_one_by_one(client: Client) -> None:
-    """5.2: more than are handled together."""
+    """Check that runs longer than one batch are answered one by one (5.2)."""
     await client.create(b"q")
     bodies = [b"%d" % n for n in range(2_500)]
     await client.send(push(b"q", *bodies))
@@ -66,7 +66,7 @@ async def test_long_runs_are_answered_one_by_one(client: Client) -> None:
 
 
 async def test_different_fields_end_a_run_but_keep_the_order(client: Client) -> None:
-    """5.2: of one sender and queue."""
+    """Check that a run has one sender and queue, and that order is kept across runs (5.2)."""
     await client.create(b"q")
     await client.send(*(push(b"q", b"%d" % n, sender=b"till %d" % (n % 3)) for n in range(300)))
     for n in range(300):
@@ -75,7 +75,7 @@ async def test_different_fields_end_a_run_but_keep_the_order(client: Client) -> 
 
 
 async def test_order_is_kept_per_queue(client: Client) -> None:
-    """5.2: 64 runs may wait for the store at a time; here are more."""
+    """Check that order is kept per queue with more runs than the 64 that may wait for the store (5.2)."""
     names = [b"q%d" % n for n in range(3)]
     for name in names:
         await client.create(name)
@@ -87,7 +87,7 @@ async def test_order_is_kept_per_queue(client: Client) -> None:
 
 
 async def test_push_is_done_before_a_following_destroy(edge: LiveClients, client: Client) -> None:
-    """5.2: also when the way to the store is full of others' messages."""
+    """Check that a push is done before a following destroy, also when the store connection is congested (5.2)."""
     await client.create(b"busy")
     await client.create(b"q")
     busy = [await edge.client() for _ in range(6)]
@@ -102,7 +102,10 @@ async def test_push_is_done_before_a_following_destroy(edge: LiveClients, client
 
 
 async def test_queue_recreated_by_another_client_is_used(edge: LiveClients, client: Client) -> None:
-    """5.2: the edge has not heard yet that the queue it knows is gone; nothing passes anything on that account."""
+    """Check that a queue recreated by another client is used, and order is kept.
+
+    5.2: the edge has not been notified that the queue it knows was deleted.
+    """
     bodies = [b"%d" % n for n in range(40)]
     await edge.declare("q")
     await client.push(b"q", b"old")
@@ -111,7 +114,7 @@ async def test_queue_recreated_by_another_client_is_used(edge: LiveClients, clie
             async for queue in edge.tools.listing.queues():
                 await edge.tools.catalogue.delete(queue)
             await edge.declare("q")
-        # single requests, of two senders, so that each is a run: many are under way with the old queue at once
+        # single requests of two senders, so that each is a run: many are under way with the old queue at once
         await client.send(
             *(push(b"q", body, sender=b"till %d" % (n % 2)) for n, body in enumerate(bodies)),
             pull(b"q", 5),
@@ -125,7 +128,7 @@ async def test_queue_recreated_by_another_client_is_used(edge: LiveClients, clie
 
 
 async def test_queue_removed_by_another_client_is_unknown(edge: LiveClients, client: Client) -> None:
-    """5.8: not heard of yet, and found out."""
+    """Check that a queue deleted by another client is reported as unknown before the edge was notified (5.8)."""
     old = await edge.declare("q")
     await client.push(b"q", b"old")
     with edge.untold():
@@ -135,7 +138,7 @@ async def test_queue_removed_by_another_client_is_unknown(edge: LiveClients, cli
 
 
 async def test_changed_queue_settings_are_followed(edge: LiveClients, client: Client) -> None:
-    """5.8."""
+    """Check that changed queue settings take effect (5.8)."""
     await edge.declare("q")
     await client.push(b"q", b"1")
     await edge.tools.catalogue.declare("q", QueueSpec(max_length=1), "test", replace=True)

@@ -1,4 +1,4 @@
-"""The client port as a program of its own, beside others of its kind on one store (ring.md 5.2)."""
+"""The client port as a separate process, beside others on one store (ring.md 5.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a pulled message is settled or goes back (ring.md 5.2, tmq.md 6)."""
+"""Settlement or return of pulled messages (ring.md 5.2, tmq.md 6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def ready(edge: LiveClients, name: str, count: int) -> bool:
 
 
 async def prepared(edge: LiveClients) -> tuple[Client, Client]:
-    """Return a client that will end and another that watches; q has three messages."""
+    """Return a client that will end and another that observes; q has three messages."""
     client, witness = await edge.client(), await edge.client()
     await witness.create(b"q")
     await client.push(b"q", *THREE)
@@ -41,7 +41,7 @@ async def prepared(edge: LiveClients) -> tuple[Client, Client]:
 async def test_next_request_settles_even_if_it_fails(
     edge: LiveClients, request_of: object, name: bytes
 ) -> None:
-    """5.2."""
+    """Check that the next request settles, even if it fails (5.2)."""
     assert callable(request_of)
     client, _ = await prepared(edge)
     assert await client.pull(b"q") == b"1"
@@ -52,7 +52,7 @@ async def test_next_request_settles_even_if_it_fails(
 
 
 async def test_an_unfinished_request_settles_nothing(edge: LiveClients) -> None:
-    """tmq.md 6.1: only a complete one does."""
+    """Check that an incomplete request settles nothing (tmq.md 6.1)."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     await edge.deliver(CLIENTS, client, push(b"q", b"torn")[:-1])
@@ -62,7 +62,7 @@ async def test_an_unfinished_request_settles_nothing(edge: LiveClients) -> None:
 
 
 async def test_a_refused_request_settles_nothing(edge: LiveClients) -> None:
-    """tmq.md 6.1: it is complete, but it is not valid."""
+    """Check that a complete but invalid request settles nothing (tmq.md 6.1)."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     await client.send(push(b"q", bytes(MIB + 1)))
@@ -74,7 +74,7 @@ async def test_a_refused_request_settles_nothing(edge: LiveClients) -> None:
 
 
 async def test_an_unknown_operation_settles_nothing(edge: LiveClients) -> None:
-    """5.6, tmq.md 6.1."""
+    """Check that an unknown operation settles nothing (5.6, tmq.md 6.1)."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     await client.send(b"\0\0\0\7")
@@ -84,7 +84,7 @@ async def test_an_unknown_operation_settles_nothing(edge: LiveClients) -> None:
 
 
 async def test_next_request_settles_many_messages(edge: LiveClients) -> None:
-    """5.2."""
+    """Check that the next request settles all messages pulled before it (5.2)."""
     client, witness = await prepared(edge)
     assert await client.messages(b"q", 3) == THREE
     assert (await edge.stats("q"))["in_flight"] == 3
@@ -94,7 +94,7 @@ async def test_next_request_settles_many_messages(edge: LiveClients) -> None:
 
 
 async def test_max_unsettled_is_enforced(make_edge: MakeEdge) -> None:
-    """5.8: max_unsettled."""
+    """Check that max_unsettled is enforced (5.8)."""
     edge = await make_edge(clients={"max_unsettled": 3})
     client = await edge.client()
     await client.create(b"q")
@@ -113,7 +113,7 @@ async def test_max_unsettled_is_enforced(make_edge: MakeEdge) -> None:
 
 
 async def test_message_returns_to_its_place_after_a_reset(edge: LiveClients) -> None:
-    """5.2."""
+    """Check that after a reset a message returns to its place (5.2)."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     client.reset()
@@ -122,7 +122,10 @@ async def test_message_returns_to_its_place_after_a_reset(edge: LiveClients) -> 
 
 
 async def test_unread_reply_at_process_exit_returns_the_message(edge: LiveClients) -> None:
-    """tmq.md 6.1: its system answers with a reset, although it has acknowledged the octets."""
+    """Check that a message returns if the client's process exits with the reply unread.
+
+    tmq.md 6.1: its system answers with a reset, although it has acknowledged the octets.
+    """
     client, witness = await prepared(edge)
     await client.send(pull(b"q"))
     await until(lambda: client.has_unread())
@@ -132,7 +135,7 @@ async def test_unread_reply_at_process_exit_returns_the_message(edge: LiveClient
 
 
 async def test_message_returns_if_the_client_left_before_it_came(edge: LiveClients) -> None:
-    """tmq.md 6.2."""
+    """Check that a message returns if the client left before the reply was sent (tmq.md 6.2)."""
     _, witness = await prepared(edge)
     for turns in range(20):
         hasty = await edge.client()
@@ -141,7 +144,7 @@ async def test_message_returns_if_the_client_left_before_it_came(edge: LiveClien
             await asyncio.sleep(0)
         hasty.reset()
     await until(lambda: len(edge.connections()) == 2)
-    # the first of them was settled where the second was handled before the reset came
+    # the first was settled if the second was handled before the reset arrived
     await until(lambda: nothing_leased(edge))
     left = await witness.drain(b"q")
     assert left == THREE[3 - len(left) :]
@@ -152,7 +155,7 @@ async def nothing_leased(edge: LiveClients) -> bool:
 
 
 async def test_reset_at_any_moment_after_a_pull(edge: LiveClients) -> None:
-    """tmq.md 6.2: nothing had settled it."""
+    """Check that a reset at any moment after a pull returns the message: nothing had settled it (tmq.md 6.2)."""
     _, witness = await prepared(edge)
     for turns in range(20):
         hasty = await edge.client()
@@ -165,11 +168,11 @@ async def test_reset_at_any_moment_after_a_pull(edge: LiveClients) -> None:
     assert await witness.drain(b"q") == THREE
 
 
-# --- it ends in order
+# --- it ends with FIN
 
 
 async def test_a_fin_settles_what_was_read(edge: LiveClients) -> None:
-    """5.2."""
+    """Check that a FIN settles messages that were read (5.2)."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     client.fin()
@@ -179,7 +182,7 @@ async def test_a_fin_settles_what_was_read(edge: LiveClients) -> None:
 
 
 async def test_fin_inside_a_request_settles(edge: LiveClients) -> None:
-    """5.6, tmq.md 6.1."""
+    """Check that a FIN inside a request settles earlier messages (5.6, tmq.md 6.1)."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     await client.send(push(b"q", b"torn")[:-1])
@@ -190,8 +193,11 @@ async def test_fin_inside_a_request_settles(edge: LiveClients) -> None:
 
 
 async def test_reset_soon_after_a_fin_returns_the_message(make_edge: MakeEdge) -> None:
-    """tmq.md 6.1: a half-closed program that ends with its reply unread."""
-    edge = await make_edge()  # with the second of tmq.md 6.1
+    """Check that a reset soon after a FIN returns the message.
+
+    tmq.md 6.1: a half-closed program ends with its reply unread.
+    """
+    edge = await make_edge()  # with the one second of tmq.md 6.1
     client, witness = await prepared(edge)
     await client.send(pull(b"q"))
     await until(lambda: client.has_unread())
@@ -202,7 +208,7 @@ async def test_reset_soon_after_a_fin_returns_the_message(make_edge: MakeEdge) -
 
 
 async def test_requests_before_a_fin_are_answered(edge: LiveClients) -> None:
-    """5.2."""
+    """Check that requests before a FIN are answered (5.2)."""
     client, witness = await prepared(edge)
     await client.send(pull(b"q", 4), create(b"late"), push(b"late", b"x"))
     client.fin()
@@ -214,7 +220,10 @@ async def test_requests_before_a_fin_are_answered(edge: LiveClients) -> None:
 
 
 async def test_fin_does_not_settle_undelivered_messages(make_edge: MakeEdge) -> None:
-    """tmq.md 6.1: half-closed, with less unread than would hold the edge up."""
+    """Check that a FIN does not settle undelivered messages.
+
+    tmq.md 6.1: the connection is half-closed, with less unread than would block the edge.
+    """
     edge = await make_edge(clients={"eof_grace_s": 0.1}, request_timeout_s=0.5)
     client, witness = await edge.client(receive_buffer=4096), await edge.client()
     await witness.create(b"q")
@@ -226,12 +235,12 @@ async def test_fin_does_not_settle_undelivered_messages(make_edge: MakeEdge) -> 
     assert [len(body) for body in await witness.drain(b"q")] == [200_000]
 
 
-# --- the edge ends it
+# --- the edge closes it
 
 
 @pytest.mark.parametrize("inside", [b"", push(b"q", bytes(1_000))[:-1], push(b"q", b"x"), pull(b"q", 2)])
 async def test_a_drain(edge: LiveClients, inside: bytes) -> None:
-    """5.2: every connection ends; what was pulled and not settled returns, without a failed delivery."""
+    """Check that a drain closes all connections and returns unsettled messages without a failed delivery (5.2)."""
     client, witness = await prepared(edge)
     witness.close()
     await until(lambda: len(edge.connections()) == 1)
@@ -250,7 +259,7 @@ async def test_a_drain(edge: LiveClients, inside: bytes) -> None:
 
 
 async def test_message_becomes_dead_letter_after_max_deliveries(edge: LiveClients) -> None:
-    """5.2: a message that kills its readers does not go round for ever."""
+    """Check that a message becomes a dead letter after max_deliveries, and so cannot crash all readers (5.2)."""
     await edge.declare("q", max_deliveries=3)
     witness = await edge.client()
     await witness.push(b"q", b"poison", b"next")

@@ -1,4 +1,4 @@
-"""Peers that do not read: what waits for them is bounded, and the others are served (ring.md 5.8, tmq.md 7.3)."""
+"""Peers that do not read: their output is bounded, and other clients are served (ring.md 5.8, tmq.md 7.3)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ async def all_back(edge: LiveClients, count: int) -> bool:
 
 
 async def test_peer_that_does_not_read_is_closed(make_edge: MakeEdge) -> None:
-    """tmq.md 7.3: what it was to be given goes back, and it never holds more than one take beyond its buffer."""
+    """Check that a peer that stops reading is closed and its messages return.
+
+    tmq.md 7.3: it never holds more than one take beyond its buffer.
+    """
     edge = await make_edge(listener=IMPATIENT)
     await filled(edge, 40)
     deaf = await edge.client(receive_buffer=4096)
@@ -45,7 +48,7 @@ async def test_peer_that_does_not_read_is_closed(make_edge: MakeEdge) -> None:
 
 
 async def test_requests_after_large_replies_are_served(make_edge: MakeEdge) -> None:
-    """5.2: held up in the middle of what was sent ahead, and not for ever."""
+    """Check that requests behind large replies are served after a pause (5.2)."""
     edge = await make_edge(listener=PATIENT)
     await filled(edge, 24)
     client = await edge.client(receive_buffer=4096)
@@ -65,7 +68,7 @@ async def test_requests_after_large_replies_are_served(make_edge: MakeEdge) -> N
 
 
 async def test_slow_peer_does_not_delay_others(make_edge: MakeEdge) -> None:
-    """tmq.md 7.3."""
+    """Check that a slow peer does not delay others (tmq.md 7.3)."""
     edge = await make_edge(listener=PATIENT)
     other = await filled(edge, 24)
     clients = [await edge.client(receive_buffer=4096) for _ in range(2)]
@@ -80,11 +83,14 @@ async def test_slow_peer_does_not_delay_others(make_edge: MakeEdge) -> None:
     assert sorted(body[:1] for body in found if body) == [bytes([number]) for number in range(24)]
 
 
-RUNS = 80  # of a thousand pushes: more than the kernel's buffers and what may be under way take together
+RUNS = 80  # replies of a thousand pushes: more than the kernel's buffers and the limit of pending output together
 
 
 async def test_peer_that_reads_no_replies_is_not_read(make_edge: MakeEdge) -> None:
-    """tmq.md 7.3: an OK has 518 octets, so they fill up; and when it reads again, all is answered."""
+    """Check that a peer that reads no replies is not read, and gets all replies when it reads again.
+
+    tmq.md 7.3: an OK has 518 octets, so the buffers fill up.
+    """
     edge = await make_edge(listener=PATIENT)
     client = await edge.client(receive_buffer=4096)
     await client.create(b"q")
@@ -101,12 +107,12 @@ async def test_peer_that_reads_no_replies_is_not_read(make_edge: MakeEdge) -> No
 
 
 async def send_all(client: Client, data: bytes) -> None:
-    """As fast as it is read, however long that takes."""
+    """Send all octets at the speed at which they are read."""
     await asyncio.get_running_loop().sock_sendall(client.sock, data)
 
 
 async def test_many_concurrent_pulls_of_large_messages(edge: LiveClients) -> None:
-    """5.2: no pull is answered `empty` because messages of others filled the reply."""
+    """Check that a pull is not answered `empty` because messages of other pulls filled the reply (5.2)."""
     await filled(edge, 20)
     crowd = [await edge.client() for _ in range(10)]
     for one in crowd:

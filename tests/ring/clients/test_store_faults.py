@@ -1,4 +1,4 @@
-"""The store stands still, dies, comes back, or loses an answer: what clients are told (ring.md 5.8, tmq.md 7.2)."""
+"""Replies to clients while the store stalls, dies, recovers or loses a reply (ring.md 5.8, tmq.md 7.2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def edge(own_server: Server, make_edge: MakeEdge) -> LiveClients:
 
 
 async def outcome(client: Client, body: bytes) -> bool | None:
-    """Of a push: True if OK, False if ERROR, None if the connection was closed unanswered."""
+    """Return the outcome of a push: True for OK, False for ERROR, None if closed unanswered."""
     try:
         await client.push(b"q", body)
     except Refused:
@@ -42,7 +42,7 @@ async def outcome(client: Client, body: bytes) -> bool | None:
 
 
 async def test_store_outage_and_recovery(edge: LiveClients, own_server: Server) -> None:
-    """5.8: ERROR means that nothing was done; nothing that was answered OK is lost."""
+    """Check that ERROR means that nothing was done, and that nothing answered OK is lost (5.8)."""
     client = await edge.client()
     await client.create(b"q")
     await client.push(b"q", b"kept")
@@ -68,7 +68,7 @@ async def test_store_outage_and_recovery(edge: LiveClients, own_server: Server) 
 async def test_messages_pulled_before_a_store_crash_can_be_settled(
     edge: LiveClients, own_server: Server
 ) -> None:
-    """5.2: the lease outlives the store's server."""
+    """Check that the lease of a pulled message outlives a crash of the store's server (5.2)."""
     client = await edge.client()
     await client.create(b"q")
     await client.push(b"q", b"1", b"2")
@@ -88,7 +88,10 @@ async def acked(edge: LiveClients, count: int) -> bool:
 
 
 async def test_stopped_store_and_continued(edge: LiveClients, own_server: Server) -> None:
-    """5.8: what was sent to the store is answered with its known outcome or not at all; stored once or not at all."""
+    """Check that requests sent to a stopped store get their known outcome or no answer.
+
+    5.8: each is stored once or not at all.
+    """
     clients = [await edge.client() for _ in range(8)]
     await clients[0].create(b"q")
     await clients[0].push(b"q", b"known")
@@ -101,15 +104,15 @@ async def test_stopped_store_and_continued(edge: LiveClients, own_server: Server
     found = await reader.drain(b"q")
     assert len(set(found)) == len(found), "stored twice"
     for n, answered in enumerate(found_out):
-        assert answered is not True, "OK from a store that stood still"
+        assert answered is not True, "OK from a stopped store"
         if answered is False:
-            assert b"%d" % n not in found, "ERROR, and stored all the same"
-    assert None in found_out, "what had been sent was answered without being known"
+            assert b"%d" % n not in found, "ERROR, but the message was stored"
+    assert None in found_out, "a request with unknown outcome was answered"
     assert edge.refusals()["outcome_unknown"] == found_out.count(None)
 
 
 async def test_each_request_on_a_stopped_store(edge: LiveClients, own_server: Server) -> None:
-    """5.8: none is answered OK, and what is answered ERROR was not done."""
+    """Check that on a stopped store no request is answered OK, and those answered ERROR were not done (5.8)."""
     pulls, creates, destroys, witness = [await edge.client() for _ in range(4)]
     await witness.create(b"q")
     await witness.create(b"old")
@@ -149,7 +152,10 @@ async def cutter(own_server: Server) -> AsyncIterator[Cutter]:
 
 @pytest.mark.parametrize("cut", Cut, ids=lambda cut: cut.name.lower())
 async def test_lost_store_reply_closes_the_connection(cutter: Cutter, make_edge: MakeEdge, cut: Cut) -> None:
-    """5.8: asked again, until it is known; nothing twice, nothing lost."""
+    """Check that after a lost store reply the outcome is asked for until it is known (5.8).
+
+    Nothing is done twice and nothing is lost.
+    """
     edge = await make_edge(cutter.url, request_timeout_s=20.0, store={"reply_timeout_s": 0.3})
     client = await edge.client()
     await client.create(b"q")
@@ -165,7 +171,7 @@ async def test_lost_store_reply_closes_the_connection(cutter: Cutter, make_edge:
 
 
 async def test_waiting_requests_are_bounded(own_server: Server, make_edge: MakeEdge) -> None:
-    """tmq.md 7.3: beyond the bound no client is read any more, and all is answered once the store goes on."""
+    """Check that clients beyond the bound are not read, and all are answered once the store continues (tmq.md 7.3)."""
     edge = await make_edge(own_server.url, store={"max_pending_bytes": 2 * MIB})
     clients = [await edge.client() for _ in range(3)]
     await clients[0].create(b"q")
@@ -192,14 +198,14 @@ async def test_waiting_requests_are_bounded(own_server: Server, make_edge: MakeE
 
 
 async def stands_still(traffic: Traffic) -> bool:
-    """Whether some was read, and nothing more is for a moment."""
+    """Return whether some octets were read, and no more are for a moment."""
     read = traffic.received
     await asyncio.sleep(0.1)
     return 0 < read == traffic.received
 
 
 async def test_draining_session_answers_pending_requests(own_server: Server, make_edge: MakeEdge) -> None:
-    """5.2: also what the store is just being asked."""
+    """Check that a draining session answers pending requests, also one that the store is processing (5.2)."""
     edge = await make_edge(own_server.url)
     client = await edge.client()
     await client.create(b"q")
@@ -216,7 +222,7 @@ async def test_draining_session_answers_pending_requests(own_server: Server, mak
 
 
 async def test_a_store_that_is_full(own_server: Server, make_edge: MakeEdge) -> None:
-    """5.8: pushes are refused, pulls go on."""
+    """Check that a full store refuses pushes and serves pulls (5.8)."""
     edge = await make_edge(own_server.url)
     client = await edge.client()
     await client.create(b"q")
@@ -233,7 +239,7 @@ async def test_a_store_that_is_full(own_server: Server, make_edge: MakeEdge) -> 
 
 
 async def test_a_store_that_evicts(own_server: Server, make_edge: MakeEdge) -> None:
-    """5.8: it might throw away what was answered OK."""
+    """Check that a store that evicts keys is refused: it might drop acknowledged messages (5.8)."""
     edge = await make_edge(own_server.url)
     client = await edge.client()
     await client.create(b"q")
@@ -245,13 +251,13 @@ async def test_a_store_that_evicts(own_server: Server, make_edge: MakeEdge) -> N
 
 
 async def test_a_lease_that_was_lost(own_server: Server, make_edge: MakeEdge) -> None:
-    """tmq.md 6.1: others get the message, so the request that would have settled it is not answered."""
+    """Check that a request that would settle a lost lease is not answered: others get the message (tmq.md 6.1)."""
     edge = await make_edge(own_server.url)
     client, other = await edge.client(), await edge.client()
     await edge.declare("q", visibility_timeout="1ms")
     await client.push(b"q", b"1", b"2")
     assert await client.pull(b"q") == b"1"
-    # another edge, an impatient one, takes ours for dead
+    # another edge with short timeouts considers ours dead
     impatient = Store(
         own_server.url, "impatient", timing=Timing(session_timeout_ms=100, beat_s=0.03, sweep_s=0.05)
     )

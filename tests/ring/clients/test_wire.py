@@ -1,4 +1,4 @@
-"""What the wire can do wrong: each row of 5.6, lengths, noise; the connection ends in its time, others go on."""
+"""Wire errors: each row of 5.6, lengths and random octets; the connection ends in time, others continue."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.ring.clients.live import CLIENTS, LiveClients
 
 MIB = 1 << 20
 DONE = Reply(OK, b"")
-LABELS = ("create_queue", "push", "pull", "destroy_queue")  # of the operations 0 to 3
-AT_ONCE = 16  # conversations side by side
+LABELS = ("create_queue", "push", "pull", "destroy_queue")  # names of the operations 0 to 3
+AT_ONCE = 16  # parallel conversations
 
 
 def request(operation: int, queue: bytes, size: int) -> bytes:
@@ -43,7 +43,10 @@ def request(operation: int, queue: bytes, size: int) -> bytes:
 async def test_a_refused_request(
     make_edge: MakeEdge, operation: int, reason: str, field: bytes, size: int
 ) -> None:
-    """5.6: answered, counted, logged once a connection; those before it and, unless it closes, behind it are done."""
+    """Check that a refused request is answered, counted, and logged once a connection.
+
+    5.6: earlier requests are done, and later ones unless it closes the connection.
+    """
     edge = await make_edge(clients={"max_message_bytes": 100})
     client = await edge.client()
     await client.create(b"q")
@@ -70,7 +73,10 @@ async def test_a_refused_request(
 async def test_unknown_operation_closes_the_connection(
     edge: LiveClients, client: Client, operation: int
 ) -> None:
-    """5.6: what came before it is carried out and answered; what comes behind it is not."""
+    """Check that an unknown operation closes the connection.
+
+    5.6: earlier requests are carried out and answered; later ones are not.
+    """
     await client.create(b"q")
     unknown = operation.to_bytes(4, "big")
     await client.send(
@@ -93,7 +99,7 @@ async def free(edge: LiveClients) -> bool:
 
 
 async def test_fin_inside_a_request_closes_unanswered(edge: LiveClients) -> None:
-    """5.6: at every octet; those before it are answered."""
+    """Check that a FIN at any octet of a request closes unanswered, and earlier requests are answered (5.6)."""
     whole, torn = push(b"q", b"whole"), push(b"q", b"torn")
     first = await edge.client()
     await first.create(b"q")
@@ -116,7 +122,7 @@ async def test_fin_inside_a_request_closes_unanswered(edge: LiveClients) -> None
     "begun", [b"\0", push(b"q", b"x")[:300], push(b"q", bytes(900))[:-1], push(b"q", bytes(2 * MIB))[:MIB]]
 )
 async def test_unfinished_request_times_out(make_edge: MakeEdge, begun: bytes) -> None:
-    """5.6: also one that is being thrown away."""
+    """Check that an incomplete request times out, also one that is being discarded (5.6)."""
     edge = await make_edge(request_timeout_s=0.3)
     client = await edge.client()
     await client.create(b"q")
@@ -127,7 +133,7 @@ async def test_unfinished_request_times_out(make_edge: MakeEdge, begun: bytes) -
 
 
 async def test_idle_client_stays_connected(make_edge: MakeEdge) -> None:
-    """5.6: the time is that of a request."""
+    """Check that an idle client stays connected: the timeout applies to requests only (5.6)."""
     edge = await make_edge(request_timeout_s=0.2)
     client = await edge.client()
     await client.create(b"q")
@@ -140,7 +146,7 @@ async def test_idle_client_stays_connected(make_edge: MakeEdge) -> None:
 
 @pytest.mark.parametrize("size", [MIB + 1, 16 * MIB])
 async def test_discarded_message_is_never_buffered(edge: LiveClients, client: Client, size: int) -> None:
-    """5.6: answered once it has gone by."""
+    """Check that a discarded message is never buffered, and is answered at its end (5.6)."""
     await client.create(b"q")
     await client.send(request(1, b"q".ljust(255, b"\0"), size))
     left = size - 1
@@ -159,7 +165,7 @@ async def test_discarded_message_is_never_buffered(edge: LiveClients, client: Cl
 
 @pytest.mark.parametrize("size", [16 * MIB + 1, 0x80000000, 0xFFFFFFFF])
 async def test_message_beyond_the_discard_limit_is_refused_at_once(edge: LiveClients, size: int) -> None:
-    """5.6: without waiting for anything of it."""
+    """Check that a message above the discard limit is refused without waiting for its octets (5.6)."""
     client = await edge.client()
     await client.send(request(1, b"q".ljust(255, b"\0"), size))
     assert (await client.read(518 + 20))[-20:] == b"message is too large"
@@ -167,7 +173,7 @@ async def test_message_beyond_the_discard_limit_is_refused_at_once(edge: LiveCli
 
 
 async def test_memory_of_unfinished_messages_is_bounded(make_edge: MakeEdge) -> None:
-    """5.2: the connection that holds most is closed, the others stay."""
+    """Check that the memory of incomplete messages is bounded: the connection that holds most is closed (5.2)."""
     edge = await make_edge(budget=3 * MIB)
     clients = [await edge.client() for _ in range(6)]
     await clients[5].create(b"q")
@@ -187,7 +193,7 @@ async def test_memory_of_unfinished_messages_is_bounded(make_edge: MakeEdge) -> 
 
 
 async def test_messages_are_never_logged(edge: LiveClients, client: Client) -> None:
-    """5.6: reasons and peers, never what was sent."""
+    """Check that logs contain reasons and peers but never messages (5.6)."""
     secret = b"s3cr3t-payload"
     await client.create(b"q")
     await client.push(b"q", secret)
@@ -198,12 +204,12 @@ async def test_messages_are_never_logged(edge: LiveClients, client: Client) -> N
     assert not [line for line in edge.log.lines if secret.decode() in str(line.__dict__)]
 
 
-# --- noise
+# --- random octets
 
 
 @pytest.fixture
 async def brisk(make_edge: MakeEdge) -> AsyncIterator[LiveClients]:
-    """Start an edge that waits little for FINs; at the end a well-behaved client must still be served."""
+    """Start an edge with a short wait for FINs; at the end a well-behaved client must still be served."""
     edge = await make_edge(clients={"eof_grace_s": 0.02})
     yield edge
     client = await edge.client()
@@ -226,7 +232,7 @@ def talk(chance: Random) -> list[bytes]:
 
 
 async def test_requests_with_a_changed_octet_do_no_harm(brisk: LiveClients, chance: Random) -> None:
-    """5.6: whatever it makes of the conversation, with FIN behind it the connection ends."""
+    """Check that a conversation with a changed octet and a FIN ends (5.6)."""
     talks = []
     for _ in range(60):
         data = bytearray(b"".join(talk(chance)))
@@ -238,28 +244,28 @@ async def test_requests_with_a_changed_octet_do_no_harm(brisk: LiveClients, chan
 
 
 async def test_random_octets_do_no_harm(brisk: LiveClients, chance: Random) -> None:
-    """5.6: most of it is no operation at all."""
+    """Check that random octets, mostly invalid operations, do no harm (5.6)."""
     noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(60)]
     await all_of(ends_after_fin(brisk, data) for data in noise)
     assert brisk.refusals()["unknown_operation"] > 20
 
 
 async def test_reset_inside_a_request_is_harmless(brisk: LiveClients, chance: Random) -> None:
-    """5.2: a reset in whatever state; nothing stays leased (checked by the fixture)."""
+    """Check that a reset inside a request in any state leaves nothing leased (5.2; checked by the fixture)."""
 
     async def tear() -> None:
         client = await brisk.client()
         data = b"".join(talk(chance))
         await client.send(data[: chance.randrange(1, len(data) + 1)])
         for _ in range(chance.randrange(20)):
-            await asyncio.sleep(0)  # so many turns of the loop that the edge shares
+            await asyncio.sleep(0)  # turns of the event loop that the edge shares
         client.reset()
 
     await all_of(tear() for _ in range(60))
 
 
 async def ends_after_fin(edge: LiveClients, data: bytes) -> None:
-    """Everything sent ahead, then FIN: whatever was answered, the end comes."""
+    """Send everything and a FIN; check that the connection ends."""
     client = await edge.client()
     with contextlib.suppress(ConnectionError):
         await client.send(data)
@@ -269,7 +275,7 @@ async def ends_after_fin(edge: LiveClients, data: bytes) -> None:
 
 
 async def all_of(talks: Iterable[Coroutine[None, None, None]]) -> None:
-    """Send some at a time."""
+    """Send all octets in pieces."""
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def take_turn(one: Coroutine[None, None, None]) -> None:

@@ -1,4 +1,4 @@
-"""What one protocol puts in, another takes out: ring, TMQ, text and the command line (docs/conversions.md)."""
+"""Messages put by one protocol and taken by another: ring, TMQ, text and the command line (docs/conversions.md)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_transaction_is_visible_after_its_commit(client: Client, tmq_edge:
 
 
 async def test_each_protocol_removes_only_its_own_queues(client: Client, tmq_edge: TmqEdge) -> None:
-    """ring.md 5.8, tmq.md 3."""
+    """Check that each protocol removes only its own queues (ring.md 5.8, tmq.md 3)."""
     other = await tmq_edge.client()
     await client.create(b"ours")
     await other.create(b"theirs")
@@ -95,7 +95,7 @@ async def test_each_protocol_removes_only_its_own_queues(client: Client, tmq_edg
 async def test_message_of_a_broken_client_goes_to_the_other_protocol(
     edge: LiveClients, client: Client, tmq_edge: TmqEdge
 ) -> None:
-    """ring.md 5.2, tmq.md 6.1: to its old place, whoever takes next."""
+    """Check that a broken client's message returns to its place for the next consumer (ring.md 5.2, tmq.md 6.1)."""
     other = await tmq_edge.client()
     mqid = await other.queue(b"q")
     await client.push(b"q", b"1", b"2", b"3")
@@ -112,7 +112,7 @@ async def all_but_one_ready(edge: LiveClients) -> bool:
 
 
 async def test_the_command_line(edge: LiveClients, client: Client, penstock: Command) -> None:
-    """Attributes have no place in a frame; the body is octet for octet."""
+    """Check that the command line exchanges bodies octet for octet; frames carry no attributes."""
     await client.create(b"q")
     penstock("put", "q", "from the command line", "--attr", "colour=red")
     assert await client.pull(b"q") == b"from the command line"
@@ -133,7 +133,7 @@ async def test_a_send_is_pulled_without_its_tag(edge: LiveClients, client: Clien
 
 
 async def sent_until_there(edge: LiveClients, publisher: TextClient) -> bool:
-    """Return whether a copy is in the queue: then the text edge knows the binding."""
+    """Send until a copy is in the queue: then the text edge knows the binding."""
     await publisher.publish(b"order.new", b"three barrels")
     return bool((await edge.stats("orders"))["ready"])
 

@@ -1,4 +1,7 @@
-"""What handles USER messages in these tests: lists in memory, with all that `passage` promises (ring.md 2.2, 4.5)."""
+"""A carrier of USER messages for these tests.
+
+It has lists in memory and keeps the contract of `passage` (ring.md 2.2, 4.5).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable
 
 
 class OneParcel:
-    """Of a carrier; it comes to exactly one end."""
+    """A parcel of a carrier; it is settled or returned exactly once."""
 
     def __init__(self, carrier: Carrier, payload: bytes) -> None:
         self.payload = payload
@@ -23,21 +26,21 @@ class OneParcel:
         carrier.waiting.appendleft(self.payload)
 
     def _end(self) -> Carrier:
-        assert self._carrier is not None, "a parcel came to two ends"
+        assert self._carrier is not None, "a parcel was settled or returned twice"
         carrier, self._carrier = self._carrier, None
         return carrier
 
 
 class Carrier:
-    """Both ends of the passage. `passes_on`: what comes in goes out again, once it is safe, unless it was ours."""
+    """Both ends of the passage. `passes_on`: received messages are sent on once they are safe, unless they are ours."""
 
     def __init__(self, passes_on: bool = False) -> None:
         self.arrived: list[bytes] = []
         self.waiting: deque[bytes] = deque()
         self.acknowledged: list[bytes] = []
         self.returned: list[bytes] = []
-        self.asked: list[int] = []  # how much room there was, each time that was asked
-        self.is_held = False  # the store is slow: nothing becomes safe
+        self.asked: list[int] = []  # the free room at each call
+        self.is_held = False  # the store is slow: no message becomes safe
         self._passes_on = passes_on
         self._own: set[bytes] = set()
         self._unsafe: deque[Callable[[], None]] = deque()

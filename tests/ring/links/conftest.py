@@ -1,4 +1,4 @@
-"""Nodes on real servers: one for all tests that leave it whole, one of its own for each that may be stopped."""
+"""Fixtures with nodes on real servers: one shared server, and separate ones for tests that stop them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def port() -> int:
 
 @pytest.fixture
 async def start(server: Server, new_server: NewServer, port: int) -> AsyncIterator[Start]:
-    """Start nodes by `await start(**settings)`; no internal error is allowed, and they end before the servers."""
+    """Start nodes by `await start(**settings)`; internal errors fail the test, and nodes end before the servers."""
     nodes: list[LiveNode] = []
 
     async def start_one(url: str = "", beacon_port: int = 0, **settings: Any) -> LiveNode:
-        """Return once the node takes part, or could."""
+        """Return the node once it takes part, or is able to."""
         nodes.append(node := LiveNode(url or server.url, beacon_port or port, **settings))
         await node.begin()
         await until(lambda: not node.station.node.is_away)

@@ -1,4 +1,4 @@
-"""Nodes in the running loop: real sockets, a real store; USER messages are kept in lists."""
+"""Nodes in the running loop: real sockets and a real store; USER messages are kept in lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.ring.settings import RingSettings
 from tests.live import Live
 from tests.ring.links.carrier import Carrier
 
-QUICK = {  # s: long enough for a machine that has other work too
+QUICK = {  # s: long enough for a busy machine
     "open_s": 0.3,
     "open_first_s": 0.1,
     "open_first_for_s": 1.0,
@@ -88,7 +88,10 @@ NODE_ALONE = Edge("ring", RingSettings, start, example)
 
 
 class LiveNode(Live[RingSettings]):
-    """`settings` are those under `edges.ring.node`, over quick ones; `times` over the quick ones of these."""
+    """A node under test.
+
+    `settings` are those under `edges.ring.node`, over short ones; `times` likewise override short default times.
+    """
 
     def __init__(
         self, url: str, beacon_port: int, times: dict[str, float] | None = None, **settings: Any
@@ -138,7 +141,7 @@ class LiveNode(Live[RingSettings]):
 
 
 def is_closed(nodes: Sequence[LiveNode]) -> bool:
-    """One ring of all of them."""
+    """Return whether all the nodes form one ring."""
     following = {node.name: node.successor for node in nodes}
     at, seen = nodes[0].name, 0
     while (after := following.get(at)) is not None and seen < len(nodes):
@@ -155,7 +158,7 @@ def is_ring(nodes: Sequence[LiveNode]) -> bool:
 
 
 def free_udp_port() -> int:
-    """One that no datagram comes to, below those that the kernel gives away."""
+    """Return a free UDP port below the range that the kernel assigns."""
     while True:
         port = random.SystemRandom().randrange(12_000, 30_000)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -167,6 +170,6 @@ def free_udp_port() -> int:
 
 
 async def settle() -> None:
-    """Lets what is under way in the loop happen."""
+    """Let pending work in the loop finish."""
     for _ in range(5):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A node by the originals' rules, the marks [R] of ring.md, as raw sockets: it shares no code with ours."""
+"""A node by the originals' rules (the marks [R] of ring.md) on raw sockets; it shares no code with ours."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from collections.abc import Coroutine
 from typing import Any, Self
 
 TTL = 65025
-OPEN_S = 0.2  # 30 s there
-OWN_RING_S = 0.5  # 60 s there
-SELF_S = 1.0  # 120 s there
+OPEN_S = 0.2  # 30 s in the originals
+OWN_RING_S = 0.5  # 60 s in the originals
+SELF_S = 1.0  # 120 s in the originals
 HOST = "127.0.0.1"
 EVERYBODY = "127.255.255.255"
 
 
 class Original:
-    """Runs within `async with`. Its name is host:pid, which says nothing of its port (1.2)."""
+    """An original node that runs within `async with`. Its name is host:pid, without its port (1.2)."""
 
     def __init__(self, group: int, beacon_port: int, suffix: str = "") -> None:
         self.name = f"{HOST}:{suffix or os.getpid()}".encode()
@@ -41,7 +41,7 @@ class Original:
         self._runs.set()
 
     def hang(self) -> None:
-        """Do nothing more, as after SIGSTOP: the connections stay."""
+        """Stop all activity, as after SIGSTOP; the connections stay open."""
         self._runs.clear()
 
     async def __aenter__(self) -> Self:
@@ -118,7 +118,7 @@ class Original:
     # links
 
     async def _send(self, host: str, port: int) -> None:
-        """One message after the other, each after the `A` of that before."""
+        """Send messages one by one, each after the `A` of the one before."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             reader, writer = await asyncio.open_connection(host, port)
             try:

@@ -1,4 +1,4 @@
-"""Others at a node's ports, by hand: raw octets over TCP, as an original or something worse would send them."""
+"""Peers of a node driven by hand: raw octets over TCP, valid or invalid."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import struct
 from services.kit.net import sockets
 from tests.live import PATIENCE_S, Place
 
-SILENCE_S = 0.3  # how long nothing has to come before nothing counts as sent
+SILENCE_S = 0.3  # how long a connection must be silent to count as silent
 
 
 def message(kind: bytes, payload: bytes) -> bytes:
-    """ring.md 2.1."""
+    """Return the octets of a message (ring.md 2.1)."""
     return kind + struct.pack(">H", len(payload)) + payload
 
 
@@ -22,7 +22,7 @@ def user(payload: bytes) -> bytes:
 
 
 def loop(ttl: int, subtype: int, rest: bytes = b"") -> bytes:
-    """ring.md 2.3."""
+    """Return the octets of a LOOP (ring.md 2.3)."""
     return message(b"LOOP", struct.pack(">HB", ttl, subtype) + rest)
 
 
@@ -38,13 +38,13 @@ BREAK_LINK_FORCED = loop(65025, 2)
 
 
 def open_beacon(group: int, leads: bytes, node: bytes, service: bytes) -> bytes:
-    """ring.md 3.1."""
+    """Return an OPEN beacon (ring.md 3.1)."""
     lengths = bytes(map(len, (leads, node, service)))
     return b"OPEN" + struct.pack(">H", group) + lengths + leads + node + service
 
 
 def find_beacon(group: int, leads: bytes) -> bytes:
-    """ring.md 3.2."""
+    """Return a FIND beacon (ring.md 3.2)."""
     return b"FIND" + struct.pack(">H", group) + bytes([len(leads)]) + leads
 
 
@@ -57,7 +57,7 @@ def tell(beacon: bytes, port: int, host: str = "127.255.255.255") -> None:
 
 
 class Listening:
-    """Hears what nodes tell everybody on a port."""
+    """A listener for the beacons that nodes send to a port."""
 
     def __init__(self, port: int, host: str = "127.255.255.255") -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -75,7 +75,7 @@ class Listening:
                     return data
 
     def waiting(self) -> list[bytes]:
-        """All that have come."""
+        """Return all beacons received so far."""
         found = []
         while True:
             try:
@@ -91,7 +91,7 @@ class Listening:
 
 
 class Wire:
-    """One TCP connection, either way round."""
+    """One TCP connection, dialled or accepted."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -105,7 +105,7 @@ class Wire:
         self.writer.write(b"".join(octets))
 
     async def hears(self, octets: bytes) -> None:
-        """Exactly these come next."""
+        """Check that exactly these octets are received next."""
         async with asyncio.timeout(PATIENCE_S):
             found = await self.reader.readexactly(len(octets))
         assert found == octets
@@ -117,7 +117,7 @@ class Wire:
             return head + await self.reader.readexactly(int.from_bytes(head[4:], "big"))
 
     async def is_silent(self) -> bool:
-        """Nothing comes for a while."""
+        """Return whether no octets are received for a while."""
         try:
             async with asyncio.timeout(SILENCE_S):
                 await self.reader.readexactly(1)
@@ -126,12 +126,12 @@ class Wire:
         return False
 
     async def rest(self) -> bytes:
-        """All until the FIN; ConnectionResetError if it is none."""
+        """Return all octets until the FIN; raise ConnectionResetError after a reset."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.reader.read()
 
     async def ended(self) -> bool:
-        """Whatever came before, and however it ended."""
+        """Wait until the connection ends, by FIN or reset."""
         try:
             await self.rest()
         except ConnectionResetError:
@@ -139,7 +139,7 @@ class Wire:
         return True
 
     def finish(self) -> None:
-        """FIN; what comes is still heard."""
+        """Send a FIN; octets from the node can still be read."""
         self.writer.write_eof()
 
     def reset(self) -> None:
@@ -188,6 +188,6 @@ class Tail:
         tell(open_beacon(group, leads or self.name, self.name, service), beacon_port)
 
     async def called_by_node(self, group: int, beacon_port: int) -> Wire:
-        """Wait until a node has heard of us and connected."""
+        """Wait until the node has read our beacon and connected."""
         self.announce(group, beacon_port)
         return await self.predecessor()

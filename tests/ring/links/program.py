@@ -1,4 +1,4 @@
-"""A node in a process of its own, with its log and its pages: `python -m tests.ring.links.program`."""
+"""A node in a separate process with its log and HTTP pages: `python -m tests.ring.links.program`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class NodeProgram:
-    """`settings` as after `--set`, below `edges.ring`. `module`: services.ring is the edge as it is."""
+    """A node program. `settings` as after `--set`, below `edges.ring`. `module`: services.ring is the real edge."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ def started(programs: Sequence[NodeProgram]) -> None:
 
 
 def is_led_ring(programs: Sequence[NodeProgram]) -> bool:
-    """One ring of all, as they tell it themselves, with one leader whom all know."""
+    """Return whether the nodes report one ring of all of them, with one leader that all know."""
     told = [program.told() for program in programs]
     following = {one["name"]: (one["successor"] or {}).get("name") for one in told}
     at, seen = told[0]["name"], set()

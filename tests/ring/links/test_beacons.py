@@ -1,4 +1,4 @@
-"""Datagrams that a node sends and hears (ring.md 1.1, 3)."""
+"""Datagrams that a node sends and receives (ring.md 1.1, 3)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NO_BEACONS = [
 
 
 async def test_invalid_datagrams_are_refused_and_counted(start: Start, port: int) -> None:
-    """3.3: dropped, counted, and logged."""
+    """Check that invalid datagrams are dropped, counted and logged (3.3)."""
     node = await start()
     counted: Counter[str] = Counter()
     for datagram, reason in NO_BEACONS:
@@ -58,7 +58,7 @@ async def test_invalid_datagrams_are_refused_and_counted(start: Start, port: int
 
 
 async def test_beacons_of_other_groups_are_ignored(start: Start, port: int) -> None:
-    """3.3."""
+    """Check that beacons of other groups are ignored (3.3)."""
     node, other = await start(times={"self_s": 60.0}), await start(group=8, times={"self_s": 60.0})
     async with Tail() as tail:
         tail.announce(9, port)
@@ -69,7 +69,7 @@ async def test_beacons_of_other_groups_are_ignored(start: Start, port: int) -> N
 
 
 async def test_own_beacons_are_ignored(start: Start, port: int) -> None:
-    """4.3: its own FIND is ignored; its own OPEN it may close a ring of itself by (3.6 c)."""
+    """Check that a node ignores its own FIND, but may close a ring with itself by its own OPEN (4.3, 3.6 c)."""
     node = await start(times={"self_s": 0.3})
     await until(lambda: is_ring([node]))
     assert node.number("beacons_ignored_total", reason="own") > 0
@@ -81,7 +81,7 @@ async def test_own_beacons_are_ignored(start: Start, port: int) -> None:
 
 
 async def test_another_node_of_the_same_name(start: Start, port: int) -> None:
-    """1.2: it is not taken for the node itself, and told once."""
+    """Check that another node of the same name is not taken for the node itself, and is reported once (1.2)."""
     node = await start(
         times={
             "self_s": 0.1,
@@ -104,7 +104,10 @@ async def test_another_node_of_the_same_name(start: Start, port: int) -> None:
 async def test_another_node_of_the_same_name_and_port(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """1.2: on another machine. What comes long after this node has sent such a thing is not its own; told once."""
+    """Check that a node with the same name and port on another machine is detected and reported once (1.2).
+
+    A beacon that arrives long after this node sent such a one is not its own.
+    """
     monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     node = await start(times={"self_s": 0.3, "find_s": 60.0, "confirm_s": 130.0})
     await until(lambda: is_ring([node]))
@@ -127,7 +130,7 @@ async def test_another_node_of_the_same_name_and_port(
 async def test_own_beacons_are_never_taken_for_a_duplicate_name(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.2: each comes back several times."""
+    """Check that own beacons that arrive several times are not taken for a duplicate name (1.2)."""
     monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     node = await start(
         beacon_targets=[f"127.0.0.1:{port}", f"localhost:{port}"],
@@ -143,7 +146,7 @@ async def test_own_beacons_are_never_taken_for_a_duplicate_name(
 async def test_own_beacons_read_after_a_stall_are_ignored(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.2: nor while it looks often."""
+    """Check that own beacons read after a stall are ignored, also while the node polls often (1.2)."""
     monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     node = await start(times={"self_s": 0.3, "find_s": 60.0, "confirm_s": 130.0})
     await until(lambda: is_ring([node]))
@@ -162,7 +165,7 @@ async def test_own_beacons_read_after_a_stall_are_ignored(
 async def test_beacons_of_another_process_count_while_the_store_is_away(
     start: Start, new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.2, 4.7: so beacons in its name are no duplicates then."""
+    """Check that beacons of another process in the node's name are no duplicates while the store is away (1.2, 4.7)."""
     monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     server = await new_server()
     node = await start(url=server.url, times={"self_s": 60.0})
@@ -182,7 +185,7 @@ async def test_beacons_of_another_process_count_while_the_store_is_away(
 
 
 async def test_open_announces_the_node(start: Start, port: int) -> None:
-    """3.1: at once, and repeatedly until a node connects."""
+    """Check that OPEN is sent at once, and repeatedly until a node connects (3.1)."""
     with Listening(port) as listening:
         node = await start()
         tcp = str(node.places["ring"][1]).encode()
@@ -193,7 +196,7 @@ async def test_open_announces_the_node(start: Start, port: int) -> None:
 
 
 async def test_older_ports_are_used_per_beacon_kind(start: Start, port: int) -> None:
-    """1.1: 8084 for OPEN, 8085 for FIND; ours come to both, and theirs are heard."""
+    """Check that ports of each beacon kind (8084 for OPEN, 8085 for FIND) work in both directions (1.1)."""
     older_open, older_find = free_udp_port(), free_udp_port()
     with Listening(older_open) as opens, Listening(older_find) as finds:
         node = await start(
@@ -212,7 +215,7 @@ async def test_older_ports_are_used_per_beacon_kind(start: Start, port: int) -> 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
 async def test_nodes_listed_as_targets_find_each_other(start: Start, host: str) -> None:
-    """3.4: by address, by a name that is looked up, over IPv6; without any broadcast."""
+    """Check that targets by address, host name or IPv6 address find each other without broadcasts (3.4)."""
     ports = [free_udp_port() for _ in range(3)]
     shown = f"[{host}]" if ":" in host else host
     said: dict[str, Any] = {
@@ -226,7 +229,7 @@ async def test_nodes_listed_as_targets_find_each_other(start: Start, host: str) 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 async def test_nodes_bound_to_all_addresses_find_each_other(start: Start, host: str) -> None:
-    """1.1, 3.4: broadcasts, and what is sent to them alone."""
+    """Check that nodes bound to all addresses receive broadcasts and unicast beacons (1.1, 3.4)."""
     nodes = [await start(beacon_host=host, advertise="localhost") for _ in range(2)]
     await until(lambda: is_ring(nodes))
     count = nodes[1].number("beacons_refused_total", reason="beacon_unknown")
@@ -235,7 +238,7 @@ async def test_nodes_bound_to_all_addresses_find_each_other(start: Start, host: 
 
 
 async def test_each_node_may_use_its_own_beacon_port(start: Start) -> None:
-    """The settings' 0: for nodes that must not be found by chance."""
+    """Check that port 0 in the settings gives each node its own beacon port, so that no other node finds it."""
     node = await start(beacon_port=free_udp_port(), broadcast=["127.255.255.255"])
     one = LiveNode(node.url, 0)
     try:
@@ -257,7 +260,7 @@ async def test_beacons_from_other_networks_are_refused(start: Start, port: int) 
 
 
 async def test_beacon_floods_are_counted_and_logged_once(start: Start, port: int) -> None:
-    """3.3: and others have their turn."""
+    """Check that beacon floods are counted and logged once, and other senders are served (3.3)."""
     node = await start()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _ in range(3000):
@@ -269,7 +272,7 @@ async def test_beacon_floods_are_counted_and_logged_once(start: Start, port: int
 
 
 async def test_unsent_beacons_are_counted_and_logged_once(start: Start) -> None:
-    """Counted each time, logged once for each address."""
+    """Check that unsent beacons are counted each time and logged once per address."""
     node = await start(
         advertise="localhost",
         broadcast=["127.255.255.255"],
@@ -284,7 +287,10 @@ async def test_unsent_beacons_are_counted_and_logged_once(start: Start) -> None:
 
 
 async def test_one_lookup_runs_per_target(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """3.4: beacons come faster than its look-up ends; those meanwhile are not sent to it, and then all are again."""
+    """Check that one look-up runs per target (3.4).
+
+    Beacons due during a look-up are not sent to that target; later ones are.
+    """
     asked, may_end = 0, asyncio.Event()
 
     async def hang(*place: Any) -> list[ResolvedAddress]:
@@ -309,7 +315,7 @@ async def test_one_lookup_runs_per_target(start: Start, monkeypatch: pytest.Monk
 
 
 async def test_long_leader_name_prevents_the_beacon(start: Start, port: int) -> None:
-    """1.2, 4.1: it is not named there; OPENs go on."""
+    """Check that a leader name too long for a FIND is left out, and OPENs are still sent (1.2, 4.1)."""
     node = await start(name="127.0.0.1:" + "x" * 220)
     before = await Wire.to(node.places["ring"])
     node.adopt(before.close)
@@ -322,7 +328,7 @@ async def test_long_leader_name_prevents_the_beacon(start: Start, port: int) -> 
 
 
 async def test_beacon_port_in_use_is_a_settings_error(start: Start) -> None:
-    """What to do is said."""
+    """Check that the error for a beacon port in use says what to do."""
     node = await start()
     for host in ("127.0.0.1", "127.255.255.255"):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
@@ -346,7 +352,10 @@ async def test_foreign_beacon_host_is_a_settings_error(start: Start) -> None:
 
 
 async def test_absent_broadcast_address_is_bound_with_a_warning(start: Start) -> None:
-    """3: one that is down has no broadcast address; its node starts, says so, and works with others meanwhile."""
+    """Check that a missing broadcast address is logged and the node starts without it (3).
+
+    An interface that is down has no broadcast address.
+    """
     broadcast = ["127.255.255.255", "10.98.76.255"]
     nodes = [await start(broadcast=broadcast, advertise="localhost") for _ in range(2)]
     await until(lambda: is_ring(nodes))
@@ -356,7 +365,7 @@ async def test_absent_broadcast_address_is_bound_with_a_warning(start: Start) ->
 
 
 async def test_beacon_flood_does_not_starve_other_work(start: Start, port: int) -> None:
-    """3: any host can send floods of beacons; links and clients share the event loop."""
+    """Check that floods of beacons do not starve links and clients, which share the event loop (3)."""
     node = await start(times={"self_s": 60.0})
     members = node.station.node.members
     for number in range(200):

@@ -1,4 +1,4 @@
-"""Why links broke, in the labels of metrics (docs/operations.md, Rings)."""
+"""Reasons of broken links as metric labels (docs/operations.md, Rings)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_break_reasons_map_to_labels(side: str, why: str, reason: str) -> None:
 
 
 def test_every_mapped_break_reason_exists_in_the_code() -> None:
-    """Words that were changed where they are said would be counted as others."""
+    """Check that each mapped reason exists in the code: a changed text would be counted under another label."""
     sources = "".join(
         path.read_text() for path in SOURCES if path.name not in ("break_labels.py", "node_metrics.py")
     )

@@ -1,4 +1,4 @@
-"""The edge as it is, `python -m services.ring`: nodes in a ring, each with a store of its own (ring.md 5.5)."""
+"""The real edge, `python -m services.ring`: nodes in a ring, each with its own store (ring.md 5.5)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def bodies(store: Store, found: Any) -> list[bytes]:
 
 
 async def test_outbox_messages_reach_the_inboxes_of_other_stores(spawn: Spawn, new_server: NewServer) -> None:
-    """5.5: through three processes, of which each has its own store; also after one was killed."""
+    """Check that outbox messages pass three processes with a store each, also after one was killed (5.5)."""
     servers = [await new_server() for _ in range(3)]
     stores = [Store(server.url, "test") for server in servers]
     try:
@@ -79,7 +79,7 @@ async def test_outbox_messages_reach_the_inboxes_of_other_stores(spawn: Spawn, n
         await put(sent[25:])
         programs[1] = spawn(servers[1], "node.window=16", "node.forward_user=true")
         await led_ring(programs)
-        await until(partial(has, stores[2], inboxes[1], sent))  # the other one was not there for all of them
+        await until(partial(has, stores[2], inboxes[1], sent))  # one node missed some of them
         assert programs[0].stop() == 0, programs[0].text()
         assert not [each for each in programs if "Traceback" in each.text()]
     finally:
@@ -88,7 +88,7 @@ async def test_outbox_messages_reach_the_inboxes_of_other_stores(spawn: Spawn, n
 
 
 async def test_client_port_works_without_a_node(spawn: Spawn, new_server: NewServer) -> None:
-    """`ring: off`: no listener, no status."""
+    """Check that `ring: off` starts the client port without a node's listener and status."""
     server = await new_server()
     program = spawn(server, "listeners.ring=off")
     await until(lambda: program.events("started"))

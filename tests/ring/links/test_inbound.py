@@ -1,4 +1,4 @@
-"""What a predecessor may say, right or wrong, octet by octet (ring.md 2, 3.5)."""
+"""Messages of a predecessor, valid or invalid, octet by octet (ring.md 2, 3.5)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ async def connect(node: LiveNode) -> Wire:
 
 
 async def test_messages_are_answered_by_one_octet_each_in_order(node: LiveNode) -> None:
-    """2.2: USERs once they are safe, LOOPs once they are acted upon; nothing overtakes."""
+    """Check that messages are answered by one octet each in order (2.2).
+
+    USERs are answered once they are safe, LOOPs once they are processed.
+    """
     wire = await connect(node)
     node.carrier.is_held = True
     wire.say(leader(HIGHEST), user(b"one"), leader(HIGHEST), user(b"two"))
@@ -57,7 +60,7 @@ async def test_messages_are_answered_by_one_octet_each_in_order(node: LiveNode) 
 
 
 async def test_slow_store_pauses_reading(node: LiveNode) -> None:
-    """2.2: what waits in memory for the store is bounded, and all of it is answered in the end."""
+    """Check that a slow store pauses reading: memory is bounded, and all messages are answered in the end (2.2)."""
     wire = await connect(node)
     node.carrier.is_held = True
     sent = [b"%05d" % n + bytes(16_000) for n in range(2000)]
@@ -72,7 +75,7 @@ async def test_slow_store_pauses_reading(node: LiveNode) -> None:
 
 
 async def test_user_messages_of_every_length_are_accepted(node: LiveNode) -> None:
-    """2.1."""
+    """Check that USER messages of every length are accepted (2.1)."""
     wire = await connect(node)
     sizes = (0, 1, 16_383, 16_384)
     for size in sizes:
@@ -93,7 +96,10 @@ async def test_user_messages_of_every_length_are_accepted(node: LiveNode) -> Non
     ],
 )
 async def test_invalid_message_closes_the_link(node: LiveNode, octets: bytes, reason: str) -> None:
-    """2.5: as soon as it is read; the messages before it count, and the link is built again."""
+    """Check that an invalid message closes the link as soon as it is read (2.5).
+
+    Messages before it count, and the link is built again.
+    """
     wire = await connect(node)
     wire.say(leader(HIGHEST), octets)
     assert await wire.rest() == b"A"
@@ -110,7 +116,7 @@ async def test_invalid_message_closes_the_link(node: LiveNode, octets: bytes, re
 
 
 async def test_unsafe_messages_are_not_acknowledged_when_the_link_breaks(node: LiveNode) -> None:
-    """2.5, 2.2: no `A` for it, so its sender keeps it."""
+    """Check that unsafe messages get no `A` when the link breaks, so that the sender keeps them (2.5, 2.2)."""
     wire = await connect(node)
     node.carrier.is_held = True
     wire.say(user(b"one"), b"what?")
@@ -135,7 +141,7 @@ async def test_unsafe_messages_are_not_acknowledged_when_the_link_breaks(node: L
 async def test_unusable_loops_are_answered_and_counted(
     node: LiveNode, port: int, octets: bytes, reason: str
 ) -> None:
-    """2.3: answered, counted, never forwarded."""
+    """Check that unusable LOOPs are answered and counted but never forwarded (2.3)."""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
         await answer_all(after, node)
@@ -151,14 +157,14 @@ async def test_unusable_loops_are_answered_and_counted(
 
 
 async def answer_all(after: Wire, node: LiveNode) -> None:
-    """Return what a node sends to a new successor."""
+    """Answer the name that a node sends to a new successor."""
     assert await after.message() == leader(node.name, 0)  # 2.6
     after.say(b"A")
     await until(lambda: node.successor)
 
 
 async def test_loops_with_ttl_0_are_not_forwarded(node: LiveNode, port: int) -> None:
-    """2.3: answered and dropped with TTL 0; what would have 0 at the next one goes no further."""
+    """Check that LOOPs whose TTL is used up are answered but not forwarded (2.3)."""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
         await answer_all(after, node)
@@ -177,7 +183,7 @@ async def test_loops_with_ttl_0_are_not_forwarded(node: LiveNode, port: int) -> 
 
 
 async def test_break_link_forced_closes_the_inbound_link(node: LiveNode) -> None:
-    """2.3: answered, then closed; the tail is open again, and says so."""
+    """Check that a forced BreakLink is answered and closes the inbound link, and OPEN is sent again (2.3)."""
     wire = await connect(node)
     wire.say(user(b"x"))
     await wire.hears(b"A")
@@ -191,7 +197,7 @@ async def test_break_link_forced_closes_the_inbound_link(node: LiveNode) -> None
 
 
 async def test_a_health_probe_is_no_predecessor(node: LiveNode, port: int) -> None:
-    """3.5: OPEN goes on, and nothing was broken."""
+    """Check that a health probe does not count as a predecessor: OPENs go on, and no break is counted (3.5)."""
     with Listening(port) as listening:
         for _ in range(20):
             wire = await connect(node)
@@ -204,7 +210,7 @@ async def test_a_health_probe_is_no_predecessor(node: LiveNode, port: int) -> No
 
 
 async def test_a_newer_connection_takes_the_place_of_a_silent_one(node: LiveNode) -> None:
-    """3.5."""
+    """Check that a newer connection replaces a silent one (3.5)."""
     silent = await connect(node)
     speaks = await connect(node)
     assert await silent.rest() == b""
@@ -217,7 +223,7 @@ async def test_a_newer_connection_takes_the_place_of_a_silent_one(node: LiveNode
 
 
 async def test_silent_predecessor_counts_after_newcomer_s(start: Start) -> None:
-    """3.5."""
+    """Check that a silent connection counts as the predecessor after newcomer_s (3.5)."""
     node = await start(times={"newcomer_s": 0.2})
     await connect(node)
     await until(lambda: node.station.predecessor)
@@ -240,7 +246,7 @@ async def test_proxy_header_is_named_in_the_refusal(node: LiveNode) -> None:
 
 
 async def test_predecessor_that_stops_sending_its_name_is_closed(start: Start) -> None:
-    """2.6: 30 s, here 0.6."""
+    """Check that a predecessor that stops sending its name is closed (2.6: 30 s, here 0.6)."""
     node = await start(times={"silence_s": 0.6})
     wire = await connect(node)
     wire.say(leader(b"127.0.0.1:1", 0))
@@ -252,7 +258,7 @@ async def test_predecessor_that_stops_sending_its_name_is_closed(start: Start) -
 
 
 async def test_stalled_node_does_not_close_its_predecessor(start: Start) -> None:
-    """2.6: messages that came meanwhile are read before the silence counts, every time."""
+    """Check that a stalled node reads waiting messages before it counts its predecessor as silent (2.6)."""
     node = await start(times={"silence_s": 0.5, "lost_s": 1000.0, "absent_s": 2000.0})
     with socket.create_connection(node.places["ring"]) as predecessor:
         predecessor.sendall(leader(b"127.0.0.1:1", 0))
@@ -269,7 +275,7 @@ async def test_stalled_node_does_not_close_its_predecessor(start: Start) -> None
 
 
 async def test_originals_may_be_silent(start: Start) -> None:
-    """2.6: it never says that it is there."""
+    """Check that originals may be silent: they never send their name while idle (2.6)."""
     node = await start(times={"silence_s": 0.2, "idle_s": 0.1})
     wire = await connect(node)
     wire.say(leader(HIGHEST))
@@ -279,7 +285,7 @@ async def test_originals_may_be_silent(start: Start) -> None:
 
 
 async def test_unfinished_message_times_out(start: Start) -> None:
-    """2.7."""
+    """Check that an incomplete message times out (2.7)."""
     node = await start(request_timeout_s=0.3)
     wire = await connect(node)
     wire.say(user(b"x" * 100)[:50])
@@ -288,7 +294,7 @@ async def test_unfinished_message_times_out(start: Start) -> None:
 
 
 async def test_fin_inside_a_message_is_truncated(node: LiveNode) -> None:
-    """2.7: what came before counts."""
+    """Check that a FIN inside a message counts as truncated, and messages before it count (2.7)."""
     wire = await connect(node)
     wire.say(user(b"whole"), user(b"x" * 100)[:50])
     wire.finish()
@@ -298,7 +304,7 @@ async def test_fin_inside_a_message_is_truncated(node: LiveNode) -> None:
 
 
 async def test_messages_before_a_fin_are_answered_once_safe(node: LiveNode) -> None:
-    """2.2: they are answered once they are; but no peer waits longer than for an `A` (4.5)."""
+    """Check that messages before a FIN are answered once safe, within the timeout of an `A` (2.2, 4.5)."""
     wire = await connect(node)
     node.carrier.is_held = True
     wire.say(user(b"x"))
@@ -315,7 +321,7 @@ async def test_messages_before_a_fin_are_answered_once_safe(node: LiveNode) -> N
 
 
 async def test_reset_is_handled(node: LiveNode) -> None:
-    """4.4, 4.5: the tail is open again at once."""
+    """Check that after a reset the node sends OPEN again at once (4.4, 4.5)."""
     wire = await connect(node)
     wire.say(user(b"x"))
     await wire.hears(b"A")
@@ -325,7 +331,7 @@ async def test_reset_is_handled(node: LiveNode) -> None:
 
 
 def socket_of(end: Connection) -> socket.socket:
-    """Return a copy of the socket that this process has of the connection."""
+    """Return a duplicate of this process's socket of the connection."""
     for number in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):
             sock = socket.socket(fileno=os.dup(number))
@@ -337,7 +343,7 @@ def socket_of(end: Connection) -> socket.socket:
 
 
 async def test_tcp_keepalive_is_on_for_both_sides(node: LiveNode, port: int) -> None:
-    """2.6: after 60 s idle, every 10 s, 8 times."""
+    """Check that both sides use TCP keep-alive: after 60 s idle, every 10 s, 8 times (2.6)."""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
         await answer_all(after, node)

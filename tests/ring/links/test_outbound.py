@@ -1,4 +1,4 @@
-"""What a node sends to its successor, and what becomes of that (ring.md 2.2, 2.6, 4.5)."""
+"""Messages that a node sends to its successor, and their outcome (ring.md 2.2, 2.6, 4.5)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ QUIET = {"idle_s": NEVER, "silence_s": 2 * NEVER}
 
 @pytest.fixture
 async def node(start: Start) -> LiveNode:
-    """Start a node that sends its name only once, so that nothing else stands between the messages."""
+    """Start a node that sends its name only once, so that no other LOOPs come between the messages."""
     return await start(times=QUIET)
 
 
 async def linked(node: LiveNode, tail: Tail, port: int) -> Wire:
-    """All that a node says to a new successor has been answered."""
+    """Answer all that a node sends to a new successor."""
     after = await tail.called_by_node(GROUP, port)
-    assert await after.message() == leader(node.name, 0), "2.6: before all else"
+    assert await after.message() == leader(node.name, 0), "2.6: sent first"
     after.say(b"A")
     await until(lambda: node.successor == tail.name)
     outbound = node.station.outbound
@@ -45,7 +45,7 @@ async def linked(node: LiveNode, tail: Tail, port: int) -> Wire:
 
 
 async def test_window_is_1_by_default(node: LiveNode, port: int) -> None:
-    """2.2: an original reads the next one after its `A`."""
+    """Check that the window is 1 by default: an original reads the next message after its `A` (2.2)."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one", b"two")
@@ -58,7 +58,7 @@ async def test_window_is_1_by_default(node: LiveNode, port: int) -> None:
 
 
 async def test_window_limits_unanswered_messages(start: Start, port: int) -> None:
-    """2.2."""
+    """Check that the window limits unanswered messages (2.2)."""
     node = await start(window=64, times=QUIET)
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -81,7 +81,7 @@ async def test_window_limits_unanswered_messages(start: Start, port: int) -> Non
 
 
 async def test_unanswered_messages_are_resent_in_order_on_the_next_link(start: Start, port: int) -> None:
-    """2.2, 4.5: at least once."""
+    """Check that unanswered messages are sent again in order on the next link, at least once (2.2, 4.5)."""
     node = await start(window=8, times={**QUIET, "own_ring_s": 0.1})
     sent = [b"%d" % n for n in range(20)]
     async with Tail() as tail, Tail(suffix=b"2") as other:
@@ -111,7 +111,7 @@ async def linked_meanwhile(node: LiveNode, tail: Tail, port: int) -> Wire:
 
 
 async def test_loops_precede_users(node: LiveNode, port: int) -> None:
-    """2.2: as soon as there is room."""
+    """Check that LOOPs are sent before USERs as soon as the window has room (2.2)."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one", b"two")
@@ -130,12 +130,12 @@ async def test_loops_precede_users(node: LiveNode, port: int) -> None:
 
 
 async def test_unanswered_loops_are_resent_except_ttl_0(node: LiveNode, port: int) -> None:
-    """2.2, 2.6: Leader(me) with TTL 0 was for that link only."""
+    """Check that unanswered LOOPs are sent again, except Leader(me) with TTL 0: it was for one link (2.2, 2.6)."""
     async with Tail() as tail, Tail(suffix=b"2") as other:
         first = await tail.called_by_node(GROUP, port)
         assert await first.message() == leader(node.name, 0)
         first.say(b"A")
-        assert await first.message() == link_broken(node.name, 255), "of its start (3.5)"
+        assert await first.message() == link_broken(node.name, 255), "sent at its start (3.5)"
         first.close()
         await until(lambda: node.station.outbound is None)
         second = await other.called_by_node(GROUP, port)
@@ -145,7 +145,7 @@ async def test_unanswered_loops_are_resent_except_ttl_0(node: LiveNode, port: in
 
 
 async def test_missing_answer_breaks_the_link(start: Start, port: int) -> None:
-    """4.5: the link is broken in time, and what it had returns."""
+    """Check that a missing answer breaks the link in time, and its messages return (4.5)."""
     node = await start(times={**QUIET, "ack_s": 0.5})
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -162,7 +162,10 @@ async def test_missing_answer_breaks_the_link(start: Start, port: int) -> None:
 
 
 async def test_silent_successor_gets_no_user(start: Start, port: int) -> None:
-    """3.6: no successor before its first `A`; then it is passed over, and another one is heard. There is room for it"""
+    """Check that a successor without a first `A` is passed over for another one (3.6).
+
+    It gets no USER, although the window has room.
+    """
     node = await start(window=8, times={"ack_s": 0.5, "open_s": 60.0, "vain_s": 150.0})
     node.carrier.put(b"one")
     async with Tail() as mute, Tail(suffix=b"2") as other:
@@ -182,7 +185,7 @@ async def test_silent_successor_gets_no_user(start: Start, port: int) -> None:
 
 @pytest.mark.parametrize(("answer", "reason"), [(b"AX", "not_an_ack"), (b"AA", "ack_for_nothing")])
 async def test_invalid_answers_break_the_link(node: LiveNode, port: int, answer: bytes, reason: str) -> None:
-    """2.5: what was acknowledged before counts."""
+    """Check that invalid answers break the link; messages acknowledged before count (2.5)."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one")
@@ -195,7 +198,10 @@ async def test_invalid_answers_break_the_link(node: LiveNode, port: int, answer:
 
 
 async def test_excess_answer_does_not_count_for_the_next_message(node: LiveNode, port: int) -> None:
-    """2.5: what waits is sent only once all answers are counted, and so is kept."""
+    """Check that an excess answer does not count for the next message (2.5).
+
+    Waiting messages are sent only once all answers are counted, and so are kept.
+    """
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one", b"two")
@@ -208,7 +214,10 @@ async def test_excess_answer_does_not_count_for_the_next_message(node: LiveNode,
 
 
 async def test_stopping_node_sends_no_link_broken(node: LiveNode, port: int) -> None:
-    """2.3: no node would stop it; what is under way is answered, then comes the FIN."""
+    """Check that a stopping node sends no LinkBroken, but waits for answers and sends a FIN (2.3).
+
+    No node would take the LinkBroken off the ring.
+    """
     async with Tail() as tail:
         after = await linked(node, tail, port)
         before = await Wire.to(node.places["ring"])
@@ -227,7 +236,7 @@ async def test_stopping_node_sends_no_link_broken(node: LiveNode, port: int) -> 
 
 
 async def test_idle_link_sends_leader_with_ttl_0(start: Start, port: int) -> None:
-    """2.6: 10 s after it sent something last, here 0.1."""
+    """Check that an idle link sends Leader with TTL 0 after 10 s, here 0.1 (2.6)."""
     node = await start(times={"idle_s": 0.1})
     async with Tail() as tail:
         after = await linked_meanwhile(node, tail, port)
@@ -238,7 +247,7 @@ async def test_idle_link_sends_leader_with_ttl_0(start: Start, port: int) -> Non
 
 
 async def test_unreachable_successor_is_ignored_for_a_while(node: LiveNode, port: int) -> None:
-    """3.6: the head goes on listening, and hears others."""
+    """Check that an unreachable successor is ignored for a while, and other nodes are heard (3.6)."""
     async with Tail() as gone:
         pass
     gone.announce(GROUP, port)
@@ -250,14 +259,14 @@ async def test_unreachable_successor_is_ignored_for_a_while(node: LiveNode, port
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_the_host_of_a_name_is_before_the_colon(node: LiveNode, port: int, host: str) -> None:
-    """1.2: an address, or a name that is looked up; whatever else stands in the name."""
+    """Check that the host of a node name is the part before the colon: an address or a host name (1.2)."""
     async with Tail(host, b"4711:and:more") as tail:
         await linked(node, tail, port)
 
 
 @pytest.mark.parametrize("node_name", [b"no-such-host.invalid:1", b"a" * 70 + b".invalid:1"])
 async def test_unresolvable_successor_name_fails(node: LiveNode, port: int, node_name: bytes) -> None:
-    """1.2."""
+    """Check that an unresolvable successor name fails (1.2)."""
     async with Tail() as tail:
         tail.name = node_name
         tail.announce(GROUP, port)
@@ -266,7 +275,10 @@ async def test_unresolvable_successor_name_fails(node: LiveNode, port: int, node
 
 
 async def test_addresses_outside_allow_are_not_dialled(start: Start, port: int) -> None:
-    """Otherwise any sender of beacons could have a node connect to any host."""
+    """Check that addresses outside `allow` are not dialled.
+
+    Otherwise any sender of beacons could have a node connect to any host.
+    """
     node = await start(allow=["127.0.0.1", "10.0.0.0/8"])
     async with Tail() as tail:
         tail.name = b"192.0.2.77:1"
@@ -279,10 +291,13 @@ async def test_addresses_outside_allow_are_not_dialled(start: Start, port: int) 
 async def test_all_addresses_of_a_host_are_tried(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.6: the time for a connect is for all of them, and the first that says nothing does not take all of it."""
+    """Check that all addresses of a host are tried within one connect timeout (2.6).
+
+    A first address that does not respond does not use up the whole time.
+    """
 
     async def several(*_: Any) -> list[ResolvedAddress]:
-        """The machine need not have such a name."""
+        """Resolve to several addresses: the machine need not have such a name."""
         places = [("127.0.0.1", silent), ("127.0.0.1", tail.port)]
         return [(int(socket.AF_INET), place) for place in places]
 
@@ -298,12 +313,15 @@ async def test_all_addresses_of_a_host_are_tried(
 async def test_late_connection_of_a_cancelled_attempt_is_closed(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.6, 4.7: it is closed at once and does not count; the next one is independent."""
+    """Check that a late connection of a cancelled attempt is closed and does not count (3.6, 4.7).
+
+    The next attempt is independent.
+    """
     node = await start(times={"self_s": 60.0})
     connect, is_asked, may = Dialler.connect, asyncio.Event(), asyncio.Event()
 
     async def slow(dialler: Dialler, *asked: Any) -> None:
-        """Dial once it may, whether or not the connection is still wanted then."""
+        """Dial when released, even if the connection is no longer needed."""
         is_asked.set()
         with contextlib.suppress(asyncio.CancelledError):
             await may.wait()
@@ -324,7 +342,10 @@ async def test_late_connection_of_a_cancelled_attempt_is_closed(
 
 
 async def test_find_of_another_leader_opens_the_ring(start: Start, port: int) -> None:
-    """4.3: the outbound side is broken off; what was unanswered returns first."""
+    """Check that the FIND of another leader opens the ring: the outbound link is broken (4.3).
+
+    Unanswered messages return first.
+    """
     node = await start(times=QUIET)
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -342,6 +363,6 @@ async def test_find_of_another_leader_opens_the_ring(start: Start, port: int) ->
 
 
 async def drained(after: Wire, node: LiveNode) -> None:
-    """Up to the USER, which is not answered."""
+    """Read up to the USER, which is not answered."""
     while (await after.message())[:4] == b"LOOP":
         after.say(b"A")

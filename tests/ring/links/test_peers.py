@@ -1,4 +1,4 @@
-"""Nodes that Peers in the store name to each other, while they run (ring.md 3.4; docs/operations.md, Rings)."""
+"""Peers in the store that name nodes to each other while they run (ring.md 3.4; docs/operations.md, Rings)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.ring.links.conftest import Start
 from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring
 from tests.ring.links.peers import Listening, open_beacon
 
-SOON_S = 10.0  # long before anything would be read that was not told: LOOK_S of known_peers
+SOON_S = 10.0  # long before a poll would read changes without a notification: LOOK_S of known_peers
 LONELY: dict[str, Any] = {
     "broadcast": [],
     "times": {"self_s": 600.0, "open_s": 600.0, "open_first_for_s": 0.05, "vain_s": 1000.0},
@@ -33,7 +33,10 @@ def here(listening: Listening) -> str:
 
 
 async def test_peer_resources_alone_make_a_ring(start: Start) -> None:
-    """The list is the same for all, each node's own address is in it, and no node is started anew."""
+    """Check that peer resources alone make a ring.
+
+    The list is the same for all, it includes each node's own address, and no node restarts.
+    """
     ports = [free_udp_port() for _ in range(3)]
     nodes = [await start(beacon_port=port, broadcast=[], times={"self_s": 60.0}) for port in ports]
     assert not any(node.station.node.members for node in nodes)
@@ -45,7 +48,7 @@ async def test_peer_resources_alone_make_a_ring(start: Start) -> None:
 
 
 async def test_new_targets_get_an_open_at_once(start: Start) -> None:
-    """Beacons of an open tail are minutes apart here."""
+    """Check that new targets get an OPEN at once: periodic beacons of an open tail are minutes apart here."""
     node = await start(**LONELY)
     await until(lambda: node.number("beacons_sent_total", kind="open") >= 1)
     with Listening(free_udp_port(), "127.0.0.1") as one, Listening(free_udp_port(), "127.0.0.1") as other:
@@ -54,7 +57,7 @@ async def test_new_targets_get_an_open_at_once(start: Start) -> None:
         assert await one.beacon(b"OPEN") == opened
         await apply(node, "other", here(other), here(one))
         assert await other.beacon(b"OPEN") == opened
-        assert one.waiting() == []  # earlier targets hear nothing new
+        assert one.waiting() == []  # earlier targets get no beacon for that
         await forget(node, "one", "other")
         await until(lambda: node.station.beacons.sender.targets.all == (), SOON_S)
 
@@ -76,7 +79,10 @@ async def test_removed_targets_get_no_beacons(start: Start) -> None:
 
 
 async def test_linked_node_sends_no_open_to_new_targets(start: Start) -> None:
-    """New targets then hear of it by their own OPEN, or the leader's FIND."""
+    """Check that a linked node sends no OPEN to new targets.
+
+    They hear of the ring by their own OPEN, or by the leader's FIND.
+    """
     port = free_udp_port()
     node = await start(beacon_port=port, times={"self_s": 0.2}, broadcast=[])
     await apply(node, "itself", f"127.0.0.1:{port}")
@@ -108,7 +114,7 @@ async def test_unresolvable_targets_are_logged_once(start: Start) -> None:
         told = node.log.events("beacon_unsent", to="no-such-host.invalid")
         assert len(told) == len({line.detail for line in told}) <= 2  # type: ignore[attr-defined]
         other.waiting()
-        await other.beacon(b"OPEN")  # and delay no others
+        await other.beacon(b"OPEN")  # and does not delay others
     await forget(node, "lost")
 
 
@@ -132,7 +138,7 @@ async def test_targets_are_limited_and_logged(start: Start) -> None:
 
 
 def test_loopback_node_is_not_announced_to_other_machines() -> None:
-    """As the settings refuse it (docs/operations.md): beacons with a loopback address go to no other machine."""
+    """Check that a loopback address is announced to no other machine, as settings require (docs/operations.md)."""
     targets = Targets((), "127.0.0.1")
     assert targets.follow(["10.0.0.7", "127.0.0.2", "[fd00::7]:1", "node.example"]) == (
         Target("127.0.0.2", None),

@@ -1,4 +1,4 @@
-"""Nodes as real processes: closed, killed, stopped, told to end (ring.md 3, 4)."""
+"""Nodes as real processes: closed, killed, stopped and terminated (ring.md 3, 4)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ def spawn(server: Server, port: int, tmp_path: Path) -> Iterator[Spawn]:
 
 
 def test_processes_form_a_ring_and_reform_it_after_exits(spawn: Spawn) -> None:
-    """3, 4: over one that is told to end, and over the leader and another one that are killed at once.
+    """Check that processes form a ring and reform it after exits (3, 4).
 
-    How soon is for `python -m benchmarks --only around`; docs/operations.md has the pages.
+    One is terminated; later the leader and another one are killed together.
+
+    `python -m benchmarks --only around` measures how soon; docs/operations.md describes the pages.
     """
     programs = [spawn() for _ in range(5)]
     started(programs)
@@ -57,14 +59,14 @@ def test_processes_form_a_ring_and_reform_it_after_exits(spawn: Spawn) -> None:
 
 
 def leaders(programs: list[NodeProgram]) -> list[float]:
-    """Return the metric of each node, the leader's first."""
+    """Return the leader metric of each node, the leader's first."""
     name = 'penstock_ring_leader{edge="ring"} '
     pages = [program.page("/metrics").decode() for program in programs]
     return sorted((float(page.split(name)[1].split()[0]) for page in pages), reverse=True)
 
 
 def test_settings_that_cannot_be_used(spawn: Spawn) -> None:
-    """One line that says what to do, and exit status 2."""
+    """Check that unusable settings print one line that says what to do, with exit status 2."""
     program = spawn("node={advertise: localhost, beacon_host: 10.98.76.5}")
     assert program.process.wait(20) == 2
     assert "Cannot assign requested address; set edges.ring.node.beacon_host to an address" in program.text()

@@ -1,4 +1,4 @@
-"""Nodes that only one side has in its list: the other answers where their beacons come from (ring.md 3.4)."""
+"""Nodes listed by one side only: the other answers to the address of their beacons (ring.md 3.4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROMPT = 5.0  # seconds
 
 
 def at(host: str, *targets: str, **settings: Any) -> dict[str, Any]:
-    """Return settings of a node with its own address and the common port."""
+    """Return settings of a node with its own address and the shared port."""
     listener = {"ring": {"host": host, "port": 0}}
     return {
         "listeners": listener,
@@ -35,7 +35,10 @@ async def test_one_sided_target_lists_make_a_ring(start: Start) -> None:
 
 
 async def test_one_sided_target_lists_merge_rings(start: Start) -> None:
-    """Else the other would be broken open by each FIND, and never hear an OPEN of the one that it shall merge with."""
+    """Check that one-sided target lists merge rings.
+
+    Otherwise each FIND would open one ring, which would never hear an OPEN of the ring to merge with.
+    """
     here = [await start(**at(host, ONE, TWO)) for host in (ONE, TWO)]
     await until(lambda: is_ring(here))
     there = [await start(**at(host, ONE, TWO, THREE, FOUR)) for host in (THREE, FOUR)]
@@ -69,14 +72,14 @@ async def test_replies_go_only_to_allowed_networks(start: Start) -> None:
         assert recent_senders(node) == []
         say(allowed, node, open_beacon(GROUP, b"z", f"{THREE}:1".encode(), b"1"))
         await until(lambda: node.number("beacons_received_total", kind="open") == 1)
-        assert recent_senders(node) == [TWO]  # where it came from, not whom it names
+        assert recent_senders(node) == [TWO]  # the address it came from, not the one it names
 
 
 async def test_listed_addresses_get_each_beacon_once(start: Start) -> None:
     node = await start(**at(ONE, TWO, "localhost", times={"self_s": 600.0}))
     await until(lambda: len(node.station.beacons.sender.found) == 1)
     assert node.station.beacons.sender.met(TWO) == ()
-    assert node.station.beacons.sender.met("127.0.0.1") == ()  # what the name means
+    assert node.station.beacons.sender.met("127.0.0.1") == ()  # the address that the name resolves to
     assert node.station.beacons.sender.met(THREE) == (Target(THREE, None),)
     assert node.station.beacons.sender.met(THREE) == ()
 

@@ -1,4 +1,4 @@
-"""A conversation that an original had with our node, replayed against a real one (tests/vectors/README.md)."""
+"""A recorded conversation of an original with our node, replayed against a real one (tests/vectors/README.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "127.0.0.1:8085"
 
 
 class Replay:
-    """The original's side. It has no timers: each step of the node follows from the step before."""
+    """The original's side. It has no timers: each action follows from the node's previous one."""
 
     def __init__(self, node: LiveNode, port: int, listening: Listening, tail: Tail) -> None:
         self.node = node
@@ -55,7 +55,7 @@ class Replay:
 
 
 def with_service(beacon: bytes, port: int) -> bytes:
-    """Return the beacon with the port that this run listens on, for an OPEN: the vectors end before it."""
+    """Return the beacon, completed with this run's port for an OPEN: the vectors end before it."""
     if beacon[:4] != b"OPEN":
         return beacon
     service = str(port).encode()
@@ -63,7 +63,7 @@ def with_service(beacon: bytes, port: int) -> bytes:
 
 
 async def test_a_conversation_recorded_with_an_original(start: Start, port: int) -> None:
-    """3.1-3.6, 2.2, 4.2-4.4: discovery, links, election, a USER that passes, a break."""
+    """Replay discovery, links, election, a forwarded USER and a break (2.2, 3.1-3.6, 4.2-4.4)."""
     with Listening(port) as listening:
         async with Tail() as tail:
             node = await start(name=NAME, times=NodeTimes().model_dump())

@@ -16,7 +16,7 @@ from tests.silent import on_silent_machine
 
 
 async def test_three_nodes_on_one_machine_hear_each_other_and_close_a_ring(start: Start) -> None:
-    """3.5, 3.6, 4.2: by broadcast on one port; USER messages go all the way round, in order."""
+    """Check that three nodes form a ring by broadcast on one port, and USERs go around in order (3.5, 3.6, 4.2)."""
     nodes = [await start() for _ in range(3)]
     await until(lambda: is_ring(nodes))
     assert len({node.station.beacons.sender.port for node in nodes}) == 1
@@ -31,7 +31,7 @@ async def test_three_nodes_on_one_machine_hear_each_other_and_close_a_ring(start
 
 
 async def test_a_node_alone_closes_a_ring_with_itself_and_opens_it_for_another(start: Start) -> None:
-    """3.6 (c), 4.3: its FIND finds the other's ring."""
+    """Check that a lone node closes a ring with itself and opens it for another by its FIND (3.6 c, 4.3)."""
     one = await start(times={"self_s": 0.5})
     await until(lambda: is_ring([one]))
     one.carrier.put(b"to myself")
@@ -41,7 +41,7 @@ async def test_a_node_alone_closes_a_ring_with_itself_and_opens_it_for_another(s
 
 
 async def test_messages_survive_the_end_of_a_node(start: Start) -> None:
-    """2.2, 4.5: each is delivered to all that are left, at least once."""
+    """Check that messages are delivered to all remaining nodes at least once after a node ends (2.2, 4.5)."""
     nodes = [await start(window=16) for _ in range(4)]
     await until(lambda: is_ring(nodes))
     sent = [b"%d" % n for n in range(2000)]
@@ -58,23 +58,23 @@ async def test_messages_survive_the_end_of_a_node(start: Start) -> None:
 
 
 def missing(sent: list[bytes], gone: LiveNode) -> set[bytes]:
-    """Return messages that the stopped node had not taken over; it keeps none in memory."""
+    """Return the messages that the stopped node had not accepted; it keeps none in memory."""
     return set(sent) - set(gone.carrier.arrived)
 
 
 async def test_two_rings_merge(start: Start) -> None:
-    """4.3: the FIND of one leader is heard by the other one."""
+    """Check that two rings merge when one leader hears the FIND of the other (4.3)."""
     one = [await start() for _ in range(3)]
     await until(lambda: is_ring(one))
     other = [await start(group=8) for _ in range(2)]
     await until(lambda: is_ring(other))
-    assert is_ring(one), "another group (3.3)"
+    assert is_ring(one), "belongs to another group (3.3)"
     more = [await start(beacon_targets=[]) for _ in range(2)]
     await until(lambda: is_ring([*one, *more]))
 
 
 async def test_partitioned_ring_closes_again(start: Start) -> None:
-    """4.3, 4.8: no node hears those of the other part; then all hear all."""
+    """Check that a partitioned ring closes again once all nodes hear each other (4.3, 4.8)."""
     ports = [free_udp_port() for _ in range(2)]
     parts = [[await start(beacon_port=port) for _ in range(2)] for port in ports]
     for part in parts:
@@ -86,12 +86,15 @@ async def test_partitioned_ring_closes_again(start: Start) -> None:
 
 
 def hears(node: LiveNode, port: int) -> None:
-    """From now on its beacons go to those of the other part, too."""
+    """Deliver its beacons to the nodes of the other partition, too."""
     node.station.beacons.sender.follow([f"127.255.255.255:{port}"])
 
 
 async def test_stopped_store_makes_the_node_leave(start: Start, new_server: NewServer) -> None:
-    """4.7: SIGSTOP; the node closes both links, is silent on the network, and returns when its store does."""
+    """Check that a node with a stopped store leaves the ring and returns with its store (4.7).
+
+    SIGSTOP; the node closes both links and sends no beacons meanwhile.
+    """
     server = await new_server()
     nodes = [await start(), await start(), await start(url=server.url)]
     node = nodes[2]
@@ -112,7 +115,7 @@ async def test_stopped_store_makes_the_node_leave(start: Start, new_server: NewS
 
 
 async def test_short_store_outage_breaks_no_link(start: Start, new_server: NewServer) -> None:
-    """4.7: as requests wait for it, so do links."""
+    """Check that a short store outage breaks no link: links wait as requests do (4.7)."""
     server = await new_server()
     nodes = [await start(), await start(url=server.url)]
     await until(lambda: is_ring(nodes))
@@ -121,13 +124,13 @@ async def test_short_store_outage_breaks_no_link(start: Start, new_server: NewSe
         client.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     await until(lambda: nodes[1].log.events("store_away"))
     await until(lambda: nodes[1].is_ready())
-    await asyncio.sleep(0.2)  # two looks at the store
+    await asyncio.sleep(0.2)  # two polls of the store
     assert [node.station.node.breaks for node in nodes] == breaks
     assert is_ring(nodes)
 
 
 async def test_stopping_node_closes_its_links_in_order(start: Start) -> None:
-    """2.2: what is under way is answered before both neighbours hear the FIN."""
+    """Check that a stopping node waits for answers before both neighbours get the FIN (2.2)."""
     nodes = [await start(window=8) for _ in range(3)]
     await until(lambda: is_ring(nodes))
     node = nodes[0]
@@ -148,7 +151,7 @@ async def test_stopping_node_closes_its_links_in_order(start: Start) -> None:
 
 
 async def test_stopping_node_does_not_rejoin(start: Start) -> None:
-    """4.7: though its store can be used, and is looked at until the process has ended."""
+    """Check that a stopping node does not rejoin, though its store works and is polled until the process ends (4.7)."""
     node = await start()
     await node.member.station.stop_taking()
     assert node.station.node.is_away
@@ -177,12 +180,15 @@ async def two_over_ipv6(folder: Path) -> None:
 
 
 def test_links_over_ipv6(tmp_path: Path) -> None:
-    """1.2: a node's name has room for a name that means such an address."""
+    """Check links over IPv6: node names can resolve to IPv6 addresses (1.2)."""
     on_silent_machine(lambda _: two_over_ipv6(tmp_path), tmp_path)
 
 
 async def test_links_over_tls(start: Start, tmp_path: Path) -> None:
-    """Mutual: a predecessor needs a certificate of the authority; the originals do not support TLS."""
+    """Check links over mutual TLS: a predecessor needs a certificate of the authority.
+
+    The originals do not support TLS.
+    """
     authority = Authority.create(tmp_path)
     said = {
         "listeners": {"ring": {"port": 0, "tls": authority.mutual()}},

@@ -1,4 +1,4 @@
-"""What may be said of a node, and what is said where it cannot be (ring.md 1)."""
+"""Settings of a node, and the errors for invalid ones (ring.md 1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.ring.node.settings import MAX_OWN_NAME, NodeSettings, parse_target
 
 
 def test_default_times_are_those_of_the_spec() -> None:
-    """2, 3, 4."""
+    """Check that default times are those of the spec (2, 3, 4)."""
     assert NodeSettings().times.times() == Times()
     assert NodeSettings.model_validate({"times": {"open_s": 2}}).times.times() == Times(open_s=2.0)
     assert NodeSettings().dial.connect_timeout_s == 30.0
@@ -37,7 +37,7 @@ def test_default_times_are_those_of_the_spec() -> None:
     ],
 )
 def test_times_that_contradict_each_other_are_refused(said: dict[str, float], why: str) -> None:
-    """1.4."""
+    """Check that contradictory times are refused (1.4)."""
     with pytest.raises(ValidationError, match=why):
         NodeSettings.model_validate({"times": said})
     (setting, value), (longer, *_) = *said.items(), why.split()
@@ -58,7 +58,7 @@ def test_times_that_contradict_each_other_are_refused(said: dict[str, float], wh
     ],
 )
 def test_default_node_name_is_host_and_port(said: dict[str, Any], listener: str, name: str) -> None:
-    """1.2."""
+    """Check that the default node name is host and port (1.2)."""
     identity = identify(NodeSettings.model_validate(said), ListenerSettings(host=listener, port=8085))
     assert identity.name == name.encode()
     assert identity.service == b"8085"
@@ -81,7 +81,10 @@ def test_unreachable_listener_address_is_a_settings_error(host: str, why: str) -
 
 @pytest.mark.parametrize("port", [0, 8085])
 def test_derived_name_over_the_limit_is_a_settings_error(port: int) -> None:
-    """1.2: the longest one fits into an OPEN twice, and into what goes around the ring."""
+    """Check that a derived name above the limit is a settings error.
+
+    1.2: the longest valid name fits twice into an OPEN, and into LOOPs.
+    """
     listener = ListenerSettings(port=port)
     too_long = NodeSettings(advertise="a" * (MAX_OWN_NAME - (3 if port == 0 else 4)))
     with pytest.raises(
@@ -130,7 +133,7 @@ NARROW: list[dict[str, Any]] = [
 def test_loopback_name_with_wide_beacons_is_a_settings_error(
     mine: dict[str, Any], setting: str, wide: str, said: dict[str, Any]
 ) -> None:
-    """1.3: its ring would never close, without a visible reason."""
+    """Check that a loopback name with wide beacons is a settings error: its ring would never close (1.3)."""
     why = rf"^edges\.ring\.node\.{setting}: other machines hear beacons .{re.escape(wide)}. and would .*; set it"
     with pytest.raises(SettingsError, match=why):
         identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(port=8085))
@@ -149,7 +152,7 @@ def test_loopback_name_with_wide_beacons_is_a_settings_error(
 def test_reachable_names_are_accepted(
     mine: dict[str, Any], listener: str, _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """1.3: names are not resolved beforehand."""
+    """Check that reachable names are accepted without being resolved (1.3)."""
     identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(host=listener, port=8085))
     assert caplog.records == []
 
@@ -158,7 +161,7 @@ def test_reachable_names_are_accepted(
 def test_loopback_is_allowed_within_one_machine(
     said: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """1.3."""
+    """Check that loopback names are allowed within one machine (1.3)."""
     identify(NodeSettings.model_validate(said), ListenerSettings(port=8085))
     assert caplog.records == []
 
@@ -167,7 +170,7 @@ def test_loopback_is_allowed_within_one_machine(
 def test_loopback_listener_with_wide_name_is_logged(
     _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """1.3."""
+    """Check that a loopback listener with a non-loopback name is logged (1.3)."""
     identify(NodeSettings.model_validate({"advertise": "10.0.0.7", **said}), ListenerSettings(port=8085))
     (told,) = caplog.records
     assert told.levelname == "WARNING"
@@ -197,7 +200,7 @@ def test_port_0_is_resolved_before_listening() -> None:
     ],
 )
 def test_targets(text: str, found: tuple[str, int | None]) -> None:
-    """3.4."""
+    """Check how targets are parsed (3.4)."""
     assert parse_target(text) == found
 
 

@@ -1,4 +1,4 @@
-"""What a node tells of itself on the store's board, and as a page (docs/store.md, ring.md 4)."""
+"""Status of a node in the store and as a page (docs/store.md, ring.md 4)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def entries(node: LiveNode) -> dict[str, RingNode]:
 
 
 async def entry(node: LiveNode, **expected: Any) -> RingNode:
-    """Once it says that."""
+    """Wait until the status entry meets the condition, and return it."""
 
     async def found() -> RingNode | None:
         one = (await entries(node)).get(node.name.decode())
@@ -42,7 +42,7 @@ async def test_nodes_publish_their_status(start: Start) -> None:
     names = {node.name.decode() for node in nodes}
 
     async def is_told(node: LiveNode) -> RingNode | None:
-        """All is as it is now."""
+        """Wait until the status shows the present state."""
         one = (await entries(node)).get(node.name.decode())
         if one is None or not is_ring(nodes):
             return None
@@ -70,7 +70,10 @@ async def test_nodes_publish_their_status(start: Start) -> None:
 
 
 async def test_open_ring_is_shown_without_a_leader(start: Start) -> None:
-    """4.1, 4.4: all know the last leader, and that it leads no more."""
+    """Check that an open ring is shown without a leader.
+
+    Nodes know the last one and that it stepped down (4.1, 4.4).
+    """
     nodes = [await start(times={"self_s": 60.0, "own_ring_s": 1.0}) for _ in range(2)]
     await until(lambda: is_ring(nodes))
     last, left = sorted(nodes, key=lambda node: node.name)[::-1]
@@ -83,7 +86,7 @@ async def test_open_ring_is_shown_without_a_leader(start: Start) -> None:
 
 
 async def test_unheard_leader_does_not_count(start: Start, port: int) -> None:
-    """4.6: for 130 s, here 2.5, and others' proposals of him are no sign of him."""
+    """Check that an unheard leader counts for 130 s, here 2.5; other nodes' proposals do not prolong it (4.6)."""
     node = await start(times={"self_s": 60.0, "no_leader_s": 60.0, **NO_VACANCY})
     before = await Wire.to(node.places["ring"])
     node.adopt(before.close)
@@ -104,7 +107,7 @@ async def test_unheard_leader_does_not_count(start: Start, port: int) -> None:
 
 
 async def test_many_names_do_not_evict_the_leader(start: Start, port: int) -> None:
-    """4.6: the leader is kept beside the names of others, of which only 1000 are."""
+    """Check that many names do not evict the leader: it is kept outside the list of 1000 (4.6)."""
     node = await start(times={"self_s": 60.0, "own_ring_s": 60.0, "no_leader_s": 60.0, **NO_VACANCY, **LONG})
     before = await Wire.to(node.places["ring"])
     node.adopt(before.close)
@@ -130,7 +133,7 @@ async def keep_answering(after: Wire) -> None:
 
 
 async def test_members_expire(start: Start, port: int, monkeypatch: Any) -> None:
-    """docs/operations.md: for 650 s, as the metric counts them."""
+    """Check that members expire after 650 s, as in the metric (docs/operations.md)."""
     node = await start(times={"self_s": 60.0})
     for number in range(120):
         tell(find_beacon(GROUP, b"a:%d" % number), port)
@@ -143,7 +146,7 @@ async def test_members_expire(start: Start, port: int, monkeypatch: Any) -> None
 
 
 async def test_status_shows_the_last_break(start: Start, port: int) -> None:
-    """4.5: told at once, not only when it is time to write."""
+    """Check that the status shows the last break at once, before the next periodic write (4.5)."""
     node = await start(times={"self_s": 60.0})
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
@@ -162,7 +165,7 @@ async def test_status_shows_the_last_break(start: Start, port: int) -> None:
 
 
 async def test_predecessor_name_is_unknown_for_originals(start: Start) -> None:
-    """1.2: as originals; where it comes from is told."""
+    """Check that an original predecessor is shown by its address, since its name is unknown (1.2)."""
     node = await start(times={"self_s": 60.0})
     wire = await Wire.to(node.places["ring"])
     node.adopt(wire.close)
@@ -175,14 +178,14 @@ async def test_predecessor_name_is_unknown_for_originals(start: Start) -> None:
 
 
 async def test_status_shows_the_advertised_address(start: Start) -> None:
-    """1.2: what the name has before its first `:`."""
+    """Check that the status shows the advertised address: the part of the name before its first `:` (1.2)."""
     node = await start(name="localhost:first", times={"self_s": 60.0})
     port = node.places["ring"][1]
     assert (await entry(node)).document["address"] == f"localhost:{port}"
 
 
 async def test_status_shows_names_that_are_invalid_utf8(start: Start) -> None:
-    """1.2: names are octets."""
+    """Check that the status shows names that are invalid UTF-8: names are octets (1.2)."""
     node = await start(times={"self_s": 60.0})
     wire = await Wire.to(node.places["ring"])
     node.adopt(wire.close)
@@ -192,7 +195,7 @@ async def test_status_shows_names_that_are_invalid_utf8(start: Start) -> None:
 
 
 async def test_status_is_written_periodically(start: Start, monkeypatch: Any) -> None:
-    """Readers take a node that has not written for 30 s for silent."""
+    """Check that the status is written periodically: readers take a node as silent after 30 s without a write."""
     monkeypatch.setattr(board, "WRITE_S", 0.2)
     node = await start(times={"self_s": 60.0})
     first = (await entry(node)).written_ms
@@ -213,7 +216,7 @@ async def test_status_is_removed_at_the_end(start: Start) -> None:
 
 
 async def test_unavailable_store_does_not_delay_the_shutdown(start: Start, new_server: NewServer) -> None:
-    """4.7: what cannot be written is written later."""
+    """Check that an unavailable store does not delay the shutdown (4.7)."""
     server = await new_server()
     node = await start(url=server.url)
     await entry(node)

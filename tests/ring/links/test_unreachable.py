@@ -1,4 +1,4 @@
-"""Nodes that others cannot connect to are logged (ring.md 3.6)."""
+"""Log messages about nodes that others cannot connect to (ring.md 3.6)."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_node_without_predecessor_for_300_s_is_logged_once(caplog: pytest.LogCap
 
 
 def test_warning_survives_opening_a_ring_without_leader(caplog: pytest.LogCaptureFixture) -> None:
-    """4.6: after 300 s of vacancy."""
+    """Check that the warning remains after the ring is opened for lack of a leader (4.6: after 300 s)."""
     node = linked(started())
     unreachable = Unreachable(node, ALONE_S)
     look_until(unreachable, 0, 200)
     node.outbound_lost("closed", 200.0)
     look_until(unreachable, 200, 600)
-    assert warnings(caplog, "ring_unreachable") == 0, "it is alone"
+    assert warnings(caplog, "ring_unreachable") == 0, "the node is alone"
     linked(node, 600.0)
     look_until(unreachable, 600, 720)
     assert warnings(caplog, "ring_unreachable") == 1

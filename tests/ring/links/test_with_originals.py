@@ -43,12 +43,15 @@ def leaders(nodes: list[LiveNode], originals: list[Original]) -> list[bytes]:
 async def test_originals_and_our_nodes_form_a_ring(
     start: Start, port: int, ours: int, suffixes: list[str]
 ) -> None:
-    """3.6, 4.2: also where theirs have the lowest name, or the highest; USERs go round, LOOPs with their TTL."""
+    """Check that originals and our nodes form a ring, whichever has the lowest or highest name (3.6, 4.2).
+
+    USERs go around, and LOOPs with their TTL.
+    """
     async with AsyncExitStack() as stack:
         nodes = [await start() for _ in range(ours)]
         originals = [await stack.enter_async_context(Original(GROUP, port, suffix)) for suffix in suffixes]
         await until(lambda: is_one_ring(nodes, originals))
-        if "~" not in suffixes:  # theirs with the highest name may leave a ring without a leader (4.2)
+        if "~" not in suffixes:  # an original with the highest name may leave a ring without a leader (4.2)
             await until(lambda: len(leaders(nodes, originals)) == 1)
         sent = [b"%d" % n for n in range(100)]
         nodes[0].carrier.put(*sent)
@@ -60,7 +63,7 @@ async def test_originals_and_our_nodes_form_a_ring(
 
 
 async def test_original_is_replaced_by_another(start: Start, port: int) -> None:
-    """4.4, 4.5."""
+    """Check that an original is replaced by another (4.4, 4.5)."""
     nodes = [await start() for _ in range(2)]
     async with Original(GROUP, port, "1") as original:
         await until(lambda: is_one_ring(nodes, [original]))
@@ -70,7 +73,10 @@ async def test_original_is_replaced_by_another(start: Start, port: int) -> None:
 
 
 async def test_ring_closes_without_a_hung_original(start: Start, port: int) -> None:
-    """4.6: its system keeps both connections, so only the missing proposals show it."""
+    """Check that a ring closes without a hung original (4.6).
+
+    Its system keeps both connections, so only missing proposals show that it hangs.
+    """
     nodes = [await start(times={"propose_s": 0.5}) for _ in range(2)]
     async with Original(GROUP, port, "1") as original:
         await until(lambda: is_one_ring(nodes, [original]) and len(leaders(nodes, [])) == 1)

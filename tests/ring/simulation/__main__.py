@@ -1,4 +1,4 @@
-"""Run seeds by hand: `python -m tests.ring.simulation SEED [count]`. One seed tells its story."""
+"""Run seeds by hand: `python -m tests.ring.simulation SEED [count]`. A single seed prints its events."""
 
 from __future__ import annotations
 

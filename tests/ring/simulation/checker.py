@@ -1,4 +1,4 @@
-"""What is wrong with a world: its rings, its leaders, what was delivered, and what still goes round."""
+"""Check a world: its rings, leaders, deliveries, and messages that still circulate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tests.ring.simulation.world import Life, World
 
 
 def stranded(world: World) -> set[bytes]:
-    """Originals in rings of their own without a leader: they hear no other node, and none of their rules ends that."""
+    """Return originals in rings of their own without a leader.
+
+    They hear no other node, and none of their rules ends that.
+    """
     return {life.name for life in world.lives.values() if _is_stranded(life)}
 
 
@@ -21,7 +24,7 @@ def _is_stranded(life: Life) -> bool:
 
 
 def around(life: Life) -> list[Life]:
-    """`life` and its successors, until there is none or one comes again."""
+    """Return `life` and its successors, up to the last or the first repeated one."""
     ring: list[Life] = []
     following: Life | None = life
     while following is not None and following not in ring:
@@ -31,7 +34,7 @@ def around(life: Life) -> list[Life]:
 
 
 def wrong_ring(lives: list[Life]) -> str:
-    """'' if the successors of any of them are all of them, in one ring."""
+    """Return '' if all nodes are one ring; else a description."""
     if not lives:
         return "nobody leads any ring"
     first = lives[0]
@@ -47,7 +50,7 @@ def wrong_ring(lives: list[Life]) -> str:
 
 
 def successor(life: Life) -> Life | None:
-    """Return the node at the other end, if that takes this one for its predecessor."""
+    """Return the node at the other end, if it has this one as its predecessor."""
     link = life.successor
     if link is None or not (link.head_is_open and link.tail_is_open) or link.tail is None:
         return None
@@ -57,7 +60,7 @@ def successor(life: Life) -> Life | None:
 
 
 def wrong_leader(lives: list[Life]) -> str:
-    """'' if one node leads, and all nodes know which."""
+    """Return '' if one node leads and all nodes know which; else a description."""
     leaders = [life.name for life in lives if life.is_leader]
     if len(leaders) != 1:
         return f"{len(leaders)} leaders: {b' '.join(leaders).decode()}"
@@ -70,7 +73,7 @@ def wrong_leader(lives: list[Life]) -> str:
 
 
 def circling(world: World) -> str:
-    """'' if no USER is under way in any living node that ours reach."""
+    """Return '' if no USER is under way in any living node that ours reach; else a description."""
     beside = stranded(world)
     for life in world.lives.values():
         if life.name in beside:
@@ -82,7 +85,7 @@ def circling(world: World) -> str:
 
 
 def wrong_pushes(world: World) -> Iterator[str]:
-    """5.4: what was acknowledged was applied, and nothing twice."""
+    """Yield a description of each push that was acknowledged but not applied, or applied twice (5.4)."""
     applied = world.serving.applied
     for request_id, number in world.pushed.items():
         count = applied[request_id]
@@ -103,7 +106,7 @@ def lost_users(world: World) -> Iterator[str]:
 
 
 def undelivered(world: World, payload: bytes, sender: int) -> Iterator[str]:
-    """Return the nodes that lack it (5.5): all must get it if it is forwarded, else the first of ours."""
+    """Return the nodes that lack it (5.5): all must receive a forwarded one, else only the first of ours."""
     what = payload.decode() or "the empty USER"
     got = [number for number, disk in world.disks.items() if number in world.lives and disk.inbox[payload]]
     wanted = [number for number in world.disks if number in world.lives and number != sender]

@@ -1,4 +1,4 @@
-"""Virtual time: what happens when, in order."""
+"""Virtual time with ordered events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Event = tuple[float, int, Callable[..., None], tuple[Any, ...]]
 
 
 class Clock:
-    """Seconds from 0. Events at one time happen in the order in which they were planned."""
+    """A clock in seconds from 0. Events at the same time happen in the order in which they were planned."""
 
     __slots__ = ("_count", "_events", "events_done", "now")
 

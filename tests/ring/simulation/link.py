@@ -1,4 +1,4 @@
-"""A TCP connection between two nodes: in order, with delay; it can stall, be reset, or end without a word."""
+"""A TCP connection between two nodes: ordered, with delay; it can stall, be reset, or end without notice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Wire = Loop | bytes  # a LOOP, or the payload of a USER
 
 
 class Peer(Protocol):
-    """What a link calls in the node at one of its ends."""
+    """The interface that a link calls in the node at each of its ends."""
 
     name: bytes
 
@@ -28,7 +28,10 @@ class Peer(Protocol):
 
 
 class Medium(Protocol):
-    """What carries a link. `off`: machines; `stopped`: processes that hang; `epoch` counts changes of partitions."""
+    """The network that carries links.
+
+    `off`: machines; `stopped`: processes that hang; `epoch` counts changes of partitions.
+    """
 
     clock: Clock
     epoch: int
@@ -40,7 +43,7 @@ class Medium(Protocol):
 
 
 class Link:
-    """From the node that dialled, its head, to the one that accepted, its tail."""
+    """A link from the node that dialled, its head, to the one that accepted, its tail."""
 
     __slots__ = (
         "_head_at",
@@ -65,14 +68,14 @@ class Link:
         self.tail_is_open = False
         self.is_settled = False  # the dial has succeeded or failed
         self._network = network
-        self._head_at = self._tail_at = 0.0  # when the last octets arrive there
+        self._head_at = self._tail_at = 0.0  # arrival time of the last octets
         self._held: list[tuple[Callable[..., None], tuple[object, ...]]] = []
 
     @property
     def is_reachable(self) -> bool:
         return self._network.reaches(self.head.name, self.tail_name)
 
-    # what the ends do
+    # calls by the ends
 
     def send(self, message: Wire) -> None:
         self._to_tail(self._message, message)
@@ -94,7 +97,7 @@ class Link:
             self._to_head(self._end_head, "closed")
             self.watch()
 
-    # what the network does
+    # effects of the network
 
     def vanish(self, peer: Peer) -> None:
         """Note that the machine at one end is off, which sends no notice."""
@@ -103,7 +106,7 @@ class Link:
         self.watch()
 
     def watch(self) -> None:
-        """Something may never arrive: then keep-alive finds out."""
+        """Start keep-alive, which detects octets that never arrive."""
         self._network.clock.after(KEEP_ALIVE_S, self._keep_alive, self._network.epoch)
 
     def reset(self) -> None:
@@ -123,7 +126,7 @@ class Link:
 
     def _keep_alive(self, epoch: int) -> None:
         if {self.head.name, self.tail_name} & self._network.stopped:
-            return  # its system answers the probes
+            return  # the machine's system answers the probes
         is_cut = not self.is_reachable and epoch == self._network.epoch
         if is_cut or not self.head_is_open or not self.tail_is_open:
             self._end_head("keep-alive")
@@ -140,7 +143,7 @@ class Link:
         clock.at(self._head_at, call, *args)
 
     def _is_held(self, end: bytes, call: Callable[..., None], *args: object) -> bool:
-        """Keep it while `end` is stopped or behind a partition, with everything that comes later."""
+        """Hold calls to `end`, in order, while it is stopped or behind a partition; return whether this one is held."""
         if self._held or not self.is_reachable or end in self._network.stopped:
             self._held.append((call, args))
             return True

@@ -21,7 +21,7 @@ class Host(Peer, Protocol):
 
 
 class Surroundings(Protocol):
-    """What a node lives in."""
+    """The environment of a node."""
 
     clock: Clock
     network: Network
@@ -30,15 +30,15 @@ class Surroundings(Protocol):
 
 
 class Network:
-    """Delays are 0.2 to 5 ms, now and then 200."""
+    """A network with delays of 0.2 to 5 ms, and sometimes 200."""
 
     def __init__(self, clock: Clock, rng: Random, beacon_loss: float) -> None:
         self.clock = clock
         self.hosts: dict[bytes, Host] = {}
-        self.off: set[bytes] = set()  # machines, not only processes
-        self.stopped: set[bytes] = set()  # processes that hang: their system still keeps their connections
+        self.off: set[bytes] = set()  # whole machines
+        self.stopped: set[bytes] = set()  # processes that hang: their system keeps their connections
         self.links: list[Link] = []
-        self.epoch = 0  # counts partitions and their ends
+        self.epoch = 0  # number of changes of partitions
         self.beacons = 0
         self._random = rng.random
         self._beacon_loss = beacon_loss
@@ -97,7 +97,7 @@ class Network:
     # faults
 
     def partition(self, sides: dict[bytes, int]) -> None:
-        """Whose numbers differ cannot reach each other; {} heals."""
+        """Partition the network: hosts with different numbers cannot reach each other; {} heals."""
         self._sides = sides
         self.epoch += 1
         self._forget_links()
@@ -108,7 +108,7 @@ class Network:
                 link.watch()
 
     def end_process(self, host: Host) -> None:
-        """All that it had is closed, by its system."""
+        """End a process: its system closes all its connections."""
         self._remove(host)
         for link in self.links:
             if link.head is host:
@@ -117,7 +117,7 @@ class Network:
                 link.close_tail()
 
     def stop_process(self, host: Host) -> None:
-        """SIGSTOP: it does nothing more, and its connections stay."""
+        """Stop a process as by SIGSTOP; its connections stay open."""
         host.is_alive = False
         self.stopped.add(host.name)
 

@@ -1,6 +1,6 @@
-"""One life of a node that keeps to the originals' rules, [R] in ring.md: no window, no limits, and no second thoughts.
+"""One life of a node by the originals' rules, [R] in ring.md: no window and no limits.
 
-What it has for its successor is in memory, in one queue; what was under way when a link broke is lost.
+Messages for its successor are in memory in one queue; those under way when a link breaks are lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROPOSE_S = 300.0  # 4.2
 
 
 class Original:
-    """It listens only while it has no predecessor, each time on another port."""
+    """An original. It listens only while it has no predecessor, each time on another port."""
 
     is_original = True
 
@@ -41,8 +41,8 @@ class Original:
         self._is_connected = False
         self._waiting_since = world.clock.now
         self._port: bytes | None = None
-        self._opened = 0  # times that its tail was open
-        self._led = 0  # times that it led
+        self._opened = 0  # how many times its tail was open
+        self._led = 0  # how many times it led
         self._world = world
         self._clock = world.clock
         self._network = world.network
@@ -74,7 +74,7 @@ class Original:
         self._announce(self._opened)
 
     def _alone(self, opened: int) -> None:
-        """Stop leading; and say so every 300 s."""
+        """Stop leading, and send LinkBroken every 300 s."""
         if self.is_alive and opened == self._opened and self.inbound is None:
             self._depose()
             self._put(LinkBroken(self.name, ORIGINAL_TTL))
@@ -173,7 +173,7 @@ class Original:
         link.answer()
         if isinstance(message, bytes):
             self.inbox[message] += 1
-            self._put(message)  # its application does
+            self._put(message)  # actions of its application
         elif isinstance(message, BreakLinkForced):
             link.close_tail()
             self._open()

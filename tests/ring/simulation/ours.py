@@ -25,11 +25,11 @@ from tests.ring.simulation.store import Disk, Outgoing, Store
 
 GROUP = 7
 PORT = b"8085"
-QUEUE = b"jobs"  # which one store serves
+QUEUE = b"jobs"  # queues that one store serves
 
 
 class Ours:
-    """It is told by its links and the network; `Disk` and `Store` outlive it."""
+    """A node of ours, called by its links and the network; `Disk` and `Store` outlive it."""
 
     is_original = False
 
@@ -81,7 +81,7 @@ class Ours:
 
     @property
     def predecessor(self) -> int | None:
-        """The number of the link that counts."""
+        """Return the number of the current link."""
         return self.node.tail.link if self.node.tail.state is TailState.LINKED else None
 
     # the store
@@ -91,7 +91,7 @@ class Ours:
         self._obey()
 
     def store_refuses(self) -> None:
-        """Make the store refuse, which is noticed when it is needed, or a moment later."""
+        """Make the store refuse, which is noticed at the next use, or a moment later."""
         self._refuses = True
         self._clock.after(1.0, self._notice)
 
@@ -108,7 +108,7 @@ class Ours:
     # the application
 
     def put_on(self, payload: bytes) -> bool:
-        """Whether it was accepted: it is in the store then."""
+        """Accept a message of the application; return whether it was: it is in the store then."""
         if self._refuses:
             return False
         self.disk.accepted.append(payload)

@@ -1,4 +1,4 @@
-"""What one seed is: which nodes, when they start, what goes wrong, and what their applications do."""
+"""The plan of one seed: its nodes, when they start, the faults, and the traffic of their applications."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MIN_ALIVE = 2
 
 
 class Fault(Enum):
-    """What can go wrong, and how it ends."""
+    """A fault and how it ends."""
 
     KILL = "its process is killed"
     OFF = "its machine loses power"
@@ -27,19 +27,19 @@ class Fault(Enum):
 class Event:
     time: float
     fault: Fault
-    nodes: tuple[int, ...] = ()  # one, or those on the one side of a partition
+    nodes: tuple[int, ...] = ()  # one node, or those on one side of a partition
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
     time: float
     node: int
-    is_push: bool  # else a USER that is no queue operation
+    is_push: bool  # else a USER without a queue operation
 
 
 @dataclass(slots=True)
 class Plan:
-    """Nodes are numbers from 0. Times in virtual seconds."""
+    """A plan with nodes numbered from 0 and times in virtual seconds."""
 
     seed: int
     names: list[bytes]
@@ -59,7 +59,7 @@ class Plan:
 
 
 def plan_of(seed: int) -> Plan:
-    """3 to 20 nodes, 0 to 5 of them originals, fewer than half."""
+    """Return a plan of 3 to 20 nodes, 0 to 5 of them originals, fewer than half."""
     rng = Random(seed)
     size = rng.randint(3, 20)
     count = rng.choice([0, 0, rng.randint(1, 5)])
@@ -70,7 +70,7 @@ def plan_of(seed: int) -> Plan:
 
 
 def quiet_plan(seed: int, size: int, originals: int = 0, beacon_loss: float = 0.2) -> Plan:
-    """Nodes that start, and nothing goes wrong but beacons."""
+    """Return a plan of nodes that start without faults, except lost beacons."""
     plan = _quiet(seed, Random(seed), size, originals)
     plan.beacon_loss = beacon_loss
     return plan
@@ -105,13 +105,13 @@ def _add_faults(plan: Plan, rng: Random) -> None:
                 faults.cut(time)
             case _:
                 faults.refuse(time)
-    if not plan.events:  # as it would have been an original's store
+    if not plan.events:  # as in an original's store
         faults.kill(FAULTS_FROM_S)
     plan.events.sort(key=lambda event: event.time)
 
 
 class _Faults:
-    """No node and no network has two at once."""
+    """Faults of a plan. A node or network has one fault at a time."""
 
     def __init__(self, plan: Plan, rng: Random) -> None:
         self._plan = plan
@@ -168,7 +168,7 @@ def _add_traffic(plan: Plan, rng: Random) -> None:
     for _ in range(rng.randint(0, 16)):
         node = rng.choice(ours)
         plan.traffic.append(Traffic(rng.uniform(10.0, until), node, rng.random() < 0.5))
-    # Bursts around faults are where what is under way is broken.
+    # Bursts around faults: only messages under way can be lost.
     for event in plan.events:
         node = rng.choice(ours)
         for _ in range(rng.randint(0, 4)):

@@ -1,4 +1,4 @@
-"""What a node of ours does with a USER, by its `Relay` (ring.md 5.3 to 5.7)."""
+"""Handling of USERs in a node of ours, by its `Relay` (ring.md 5.3 to 5.7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Beginner(Protocol):
 
 
 class Routing:
-    """It is called only while the store is there; all that it does is in the store before the predecessor's `A`."""
+    """A router. It is called only while the store is up; its results are in the store before the predecessor's `A`."""
 
     def __init__(self, node: Beginner, relay: Relay, disk: Disk, store: Store, forwards: bool) -> None:
         self._node = node

@@ -1,4 +1,4 @@
-"""Hosts that are no nodes, and keep nodes from building their ring."""
+"""Hosts that are no nodes, and disturb nodes that build their ring."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ AGAIN_S = 1.0
 
 
 class Mute:
-    """Connects to a node's tail and says nothing, for as long as it is let; then, if `again`, once more."""
+    """A host that connects to a node's tail and sends nothing until closed; with `again`, it connects once more."""
 
     name = b"mute:1"
 

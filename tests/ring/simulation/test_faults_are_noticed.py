@@ -1,4 +1,4 @@
-"""The checker can fail: with a rule less, or one of the originals' in its place, some seed goes wrong."""
+"""Tests of the checker: with a rule removed, or replaced by one of the originals', some seed fails."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.ring.simulation.plan import plan_of
 from tests.ring.simulation.store import Store
 from tests.ring.simulation.trial import run
 
-SEEDS = 120  # at most: the first that goes wrong is enough
+SEEDS = 120  # at most: the first failing seed is enough
 NEVER_S = 1e9
 MIXED = [seed for seed in range(400) if plan_of(seed).originals][:SEEDS]
 
 
 def beginning(likely: int, number: int) -> list[int]:
-    """Return all seeds below `number`, first those from the one on that went wrong when this was written."""
+    """Return all seeds below `number`, beginning at the one that failed when this test was written."""
     return [*range(likely, number), *range(likely)]
 
 
@@ -59,7 +59,7 @@ def always(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, make: Callab
 
 def _with_my_leader_only(real: Callable[[Tail, float], None]) -> Callable[[Tail, float], None]:
     def announce(self: Tail, now: float) -> None:
-        self._was_in_vain = True  # the one before, always
+        self._was_in_vain = True  # always the one before
         real(self, now)
 
     return announce

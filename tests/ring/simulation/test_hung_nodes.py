@@ -1,4 +1,4 @@
-"""A node that hangs keeps its connections: its neighbours of ours close the ring without it (ring.md 4.6)."""
+"""Hung nodes keep their connections: neighbours of ours close the ring without them (ring.md 4.6)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_ring_closes_around_a_hung_node(size: int, originals: int, steps: int) -
 
 
 def hangs_and_heals(seed: int, size: int, originals: int, steps: int) -> bool:
-    """Stop the node so many places before the leader; return False if a neighbour of it is an original."""
+    """Stop the node that is so many places before the leader; return False if a neighbour of it is an original."""
     world = World(quiet_plan(seed, size, originals))
     assert settle(world, MIXED_S) == "", f"seed {seed}"
     leader = next(life for life in world.lives.values() if life.is_leader)

@@ -1,4 +1,4 @@
-"""The network does what the seeds rely on: order, loss, partitions that stall, machines that end without a word."""
+"""The simulated network: order, loss, partitions that stall, machines that end without notice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MESSAGES: list[Wire] = [b"%d" % number for number in range(200)]
 
 
 class Recorder:
-    """A host that writes down what it is told."""
+    """A host that records its calls."""
 
     def __init__(self, network: Network, name: bytes) -> None:
         self.name = name

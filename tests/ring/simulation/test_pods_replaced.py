@@ -1,4 +1,4 @@
-"""Rings of pods that are killed and replaced, with the times of tests/e2e: they heal in what its tests wait."""
+"""Rings of pods that are killed and replaced, with the times of tests/e2e: they heal within the limits of its tests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.ring.simulation.plan import Event, Fault, Plan
 from tests.ring.simulation.world import World
 
 SEEDS = 100
-WHOLE_S = 100.0  # from the start, nothing having gone wrong
+WHOLE_S = 100.0  # from the start, without faults
 FAULTS_FOR_S = 20.0
 NODE = f"{FULL}-ring-%d.{FULL}-ring-peers.e2e-%08x.svc.cluster.local:8085"
 STEP_S = 1.0
 
 
 def plan_of(seed: int) -> Plan:
-    """Three nodes, of which up to three die, each for some seconds; the address of some is gone, too."""
+    """Return a plan of three nodes, of which up to three die for some seconds; some lose their address, too."""
     rng = Random(seed)
     place = rng.getrandbits(32)
     events: list[Event] = []
@@ -51,7 +51,7 @@ def test_replaced_pods_form_one_ring_in_time(first: int) -> None:
 
 
 def wrong_after(plan: Plan, patience_s: float) -> str:
-    """'' as soon as all are one ring, after the last fault."""
+    """Return '' as soon as all are one ring after the last fault; else the last violation."""
     world = World(plan, Times(**RING_TIMES))
     world.clock.run_until(WHOLE_S)
     assert not checker.wrong_ring(list(world.lives.values())), f"seed {plan.seed}: no ring to begin with"

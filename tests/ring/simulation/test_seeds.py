@@ -1,15 +1,14 @@
-"""200 seeds: whatever has happened, one ring and one leader come of it, and nothing is lost (ring.md 6).
+"""200 seeds: after any faults, one ring and one leader remain, and nothing is lost (ring.md 6).
 
 After the last fault, with 20 % of beacons lost still:
 
 - within OURS_S, with originals MIXED_S, all living nodes are one ring with one leader, and each knows which (4.2, 4.6).
-  Originals that are in a ring of their own which nobody leads are left out, as no rule of theirs ends that; these seeds
-  are few;
+  Originals in a ring of their own without a leader are left out, as no rule of theirs ends that; such seeds are few;
 - it stays so for HOLD_S;
-- then a USER of each node comes to all inboxes that it is for, and leaves the ring (5.5); each push is applied.
+- then a USER of each node reaches all inboxes that it is for, and leaves the ring (5.5); each push is applied.
 
-Of the time before: no push is applied twice, each that was acknowledged is applied (5.4); and without originals, which
-lose what was under way when a link breaks, each USER that was accepted is in an inbox or still in its store (2.2).
+Before the last fault: no push is applied twice, and each acknowledged push is applied (5.4). Without originals, which
+lose messages under way when a link breaks, each accepted USER is in an inbox or still in its store (2.2).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tests.ring.simulation.trial import Verdict, bound_of, run, run_seed
 
 SEEDS = 200  # `python -m tests.ring.simulation` runs more
 AT_ONCE = 50
-MAX_STRANDED = 3  # of 50 seeds
+MAX_STRANDED = 3  # of these 50 seeds
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
@@ -35,7 +34,7 @@ def test_one_ring_one_leader_nothing_lost(first: int) -> None:
 
 
 def test_the_least_wait_for_an_answer_is_enough() -> None:
-    """1.4: trips of 0.2 s, the network's longest, break no link."""
+    """Check that the least wait for an answer is enough: delays of 0.2 s, the longest, break no link (1.4)."""
     verdicts = [run(plan_of(seed), times=Times(ack_s=LEAST_ACK_S)) for seed in range(10)]
     assert not [f"seed {each.seed}: {'; '.join(each.wrong)}" for each in verdicts if each.wrong]
 

@@ -1,4 +1,4 @@
-"""Rings of ours form and heal: every start, every kill of a leader (ring.md 6)."""
+"""Rings of our nodes form and heal: every start, every kill of a leader (ring.md 6)."""
 
 from __future__ import annotations
 
@@ -40,6 +40,9 @@ def test_a_ring_with_originals_forms_too(originals: int) -> None:
 
 
 def test_originals_alone_often_stay_apart() -> None:
-    """What the rules of ours are for: an hour is not enough for many starts of 8 originals."""
+    """Check that originals alone often stay apart, which our rules prevent.
+
+    An hour is not enough for many starts of 8 originals.
+    """
     worlds = [World(quiet_plan(seed, 8, originals=8, beacon_loss=0.0)) for seed in range(10)]
     assert [settle(world, 3600.0) for world in worlds].count("") <= 5

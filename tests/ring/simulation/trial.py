@@ -1,4 +1,4 @@
-"""One seed, from its first start to the verdict."""
+"""Run one seed, from its first start to the verdict."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tests.ring.simulation import checker
 from tests.ring.simulation.plan import Plan, plan_of
 from tests.ring.simulation.world import World
 
-OURS_S = 900.0  # after the last fault: one ring and one leader
+OURS_S = 900.0  # after the last fault: time until one ring with one leader
 MIXED_S = 1500.0  # the same with originals
-HOLD_S = 130.0  # and it stays so: two FINDs
+HOLD_S = 130.0  # how long it must last: two FINDs
 STEP_S = 5.0
-PROBE_S = 30.0  # in which what is put on a whole ring goes round
+PROBE_S = 30.0  # time for messages put on a whole ring to go around
 
 
 @dataclass(slots=True)
 class Verdict:
-    """`wrong` is empty if all is as claimed; `settled_s` after the last fault.
+    """The result of one seed. `wrong` is empty if all checks passed; `settled_s` counts from the last fault.
 
     `stranded` originals are in rings of their own without a leader: nothing is checked of them.
     """
@@ -59,9 +59,9 @@ def bound_of(plan: Plan) -> float:
 
 
 def settle(world: World, within_s: float) -> str:
-    """'' once one ring and one leader have stayed for HOLD_S; else what was wrong last.
+    """Return '' once one ring and one leader have lasted for HOLD_S; else the last violation.
 
-    They have to be there `within_s` seconds from now, or from the last fault if that is still to come.
+    They must exist `within_s` seconds from now, or from the last fault if that is still to come.
     """
     world.clock.run_until(max(world.clock.now, world.plan.last_fault))
     end = world.clock.now + within_s
@@ -86,7 +86,7 @@ def wrong_now(world: World) -> str:
 
 
 def probe(world: World) -> list[str]:
-    """Every living node sends, the first an empty USER, and all of it arrives and leaves the ring."""
+    """Send from every living node, from the first an empty USER; check that all arrive and leave the ring."""
     stranded = checker.stranded(world)
     senders = [number for number, life in world.lives.items() if life.name not in stranded]
     news = [(number, world.put_on(number, None if at else b"")) for at, number in enumerate(senders)]

@@ -1,4 +1,4 @@
-"""A plan, carried out: nodes live and die, the network breaks and heals, applications send."""
+"""Carry out a plan: nodes live and die, the network breaks and heals, applications send."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Life = Ours | Original
 
 
 class World:
-    """`story`, if it is a list, is told what happens. `keeps_ids`: whether stores know request ids (ring.md 5.4)."""
+    """A simulated world.
+
+    `story`, if it is a list, records events. `keeps_ids`: whether stores keep request ids (ring.md 5.4).
+    """
 
     def __init__(
         self,
@@ -28,11 +31,11 @@ class World:
         self.plan = plan
         self.clock = Clock()
         self.story = story
-        self.lives: dict[int, Life] = {}  # those that are alive
+        self.lives: dict[int, Life] = {}  # living nodes
         self.network = Network(self.clock, Random(plan.seed + 1), plan.beacon_loss)
         self.disks = {number: Disk() for number in range(len(plan.names)) if number not in plan.originals}
         self.serving, self.other = Store({QUEUE}, keeps_ids), Store(set(), keeps_ids)
-        self.pushed: dict[bytes, int] = {}  # the requesting node, by request id
+        self.pushed: dict[bytes, int] = {}  # requesting node by request id
         self._rng = Random(plan.seed + 2)
         self._times = times or Times()
         self._names = list(plan.names)
@@ -60,7 +63,7 @@ class World:
         return payload if life is not None and life.put_on(payload) else None
 
     def push(self, number: int) -> bytes | None:
-        """Through the ring, where this node cannot serve the queue itself; the request id if it was accepted."""
+        """Push through the ring if this node cannot serve the queue itself; return the request id if accepted."""
         life = self.lives.get(number)
         if not isinstance(life, Ours) or number in self.plan.serves:
             return None

@@ -1,4 +1,4 @@
-"""Nodes on real stores: one server for all tests that leave it whole, others for those that need several."""
+"""Nodes on real stores: one shared server, and others for tests that need several."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["chance", "new_server", "pytest_asyncio_loop_factories", "running", "
 
 @pytest.fixture
 async def start(server: Server, new_server: NewServer) -> AsyncIterator[Start]:
-    """Start nodes by `await start(server, b"a:1", forward_user=True)`; no internal error is allowed.
+    """Start nodes by `await start(server, b"a:1", forward_user=True)`; internal errors fail the test.
 
-    Nodes end before the servers do: else each waits for what it cannot be told any more.
+    Nodes end before their servers, as each would wait for replies that cannot arrive.
     """
     members: list[Member] = []
     log = Log()

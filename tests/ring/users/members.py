@@ -1,4 +1,4 @@
-"""Nodes without sockets: their USER messages go over links in memory that keep order, have a window, and break."""
+"""Nodes without sockets: USERs use links in memory that keep order, have a window, and break."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QUICK_STORE = {
 
 
 class Member:
-    """One node with a store connection of its own, as a process has it."""
+    """One node with its own store connection, as in a process."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Member:
         request_timeout_s: float = 5.0,
         **how: Any,
     ) -> None:
-        """Create a member. recorder: where it is traced."""
+        """Create a member. recorder: receives its trace spans."""
         self.name = name
         self.settings = RingSettings.model_validate(
             {"store": QUICK_STORE, "request_timeout_s": request_timeout_s}
@@ -64,7 +64,7 @@ class Member:
         return self.service.store
 
     async def start(self) -> Member:
-        """Return once it may send."""
+        """Start; return once it may send."""
         self.store.start_serving()
         self.users.start()
         await until(lambda: self.users.ownership.queue is not None)
@@ -77,7 +77,7 @@ class Member:
             await self.users.close()
             await self.service.close()
 
-    # what a client would ask
+    # requests of its clients
 
     async def push(self, queue: bytes, body: bytes) -> NotDone | None:
         return await self._asked(self.users.remote_requests.push, queue, body)
@@ -92,7 +92,7 @@ class Member:
     async def _asked(self, verb: Callable[..., None], *args: bytes) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         verb(*args, answer.set_result)
-        assert not answer.done(), "it was answered before the question was over"
+        assert not answer.done(), "a reply came before the request ended"
         return await answer
 
     def count(self, what: str) -> int:
@@ -142,7 +142,7 @@ def local_errors(node: Member) -> float | None:
 
 
 class Hand:
-    """The predecessor and the successor of a node, by hand."""
+    """The predecessor and the successor of a node, driven by hand."""
 
     def __init__(self, node: Member) -> None:
         self.node = node
@@ -170,16 +170,19 @@ def is_mark(payload: bytes) -> bool:
 
 
 class Link:
-    """From a node to its successor. As the real one, it answers in order, and only what the successor says is safe."""
+    """A link from a node to its successor.
+
+    As the real one, it answers in order, and only messages that the successor reports as safe.
+    """
 
     def __init__(self, source: Member, goal: Member, window: int = 64, is_up: bool = True) -> None:
         self.source, self.goal = source, goal
         self.window = window
         self.is_up = is_up
         self.life = 0
-        self.carried: list[bytes] = []  # all that was received but marks, if `keeps`
+        self.carried: list[bytes] = []  # all messages received except marks, if `keeps`
         self.keeps = False
-        self.unanswered: deque[list[Any]] = deque()  # [parcel, is it safe]
+        self.unanswered: deque[list[Any]] = deque()  # [parcel, whether it is safe]
         self._on_its_way: deque[list[Any]] = deque()
         self._scheduled = False
         self._loop = asyncio.get_running_loop()
@@ -197,7 +200,7 @@ class Link:
             self._loop.call_soon(self._deliver)
 
     def cut(self, lost: int = 0) -> None:
-        """Break: the last `lost` messages had not arrived. Unanswered ones go back, the last first."""
+        """Break the link: the last `lost` messages had not arrived. Unanswered ones return, the last first."""
         self.is_up = False
         self.life += 1
         for _ in range(min(lost, len(self._on_its_way))):
@@ -239,7 +242,7 @@ class Link:
 
 
 class Ring:
-    """Each member sends to the next, the last to the first."""
+    """Members in a ring: each sends to the next, the last to the first."""
 
     def __init__(self, members: list[Member], window: int = 64) -> None:
         self.members = members
@@ -249,8 +252,8 @@ class Ring:
             link.pump()
 
     async def settle_down(self) -> None:
-        """Until nothing is on its way any more."""
-        for _ in range(2):  # while the second is looked at the first may get something
+        """Wait until no message is under way."""
+        for _ in range(2):  # while the second is checked, the first may receive something
             for member in self.members:
                 await until(member.has_nothing_to_send)
 
@@ -259,5 +262,5 @@ Start = Callable[..., Awaitable[Member]]
 
 
 async def lose_queue(store: Store, name: str) -> None:
-    """Delete the own queue of a node that runs, as a command line of an earlier version does."""
+    """Delete the queue of a running node, as an earlier version's command line does."""
     await store.catalogue.delete(replace(await store.catalogue.find(name), owner="unknown"))

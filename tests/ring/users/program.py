@@ -1,7 +1,7 @@
-"""A node in a process of its own, to be killed: `python -m tests.ring.users.program URL`.
+"""Run a node in a separate process, to be killed: `python -m tests.ring.users.program URL`.
 
-It receives m0000, m0001, ... as if from a predecessor, and writes `safe` for each that is; its successor takes messages
-slowly and answers none of them.
+It receives m0000, m0001, ... as if from a predecessor, and prints `safe` for each safe one; its successor takes
+messages slowly and answers none of them.
 """
 
 from __future__ import annotations

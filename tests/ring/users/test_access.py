@@ -1,4 +1,4 @@
-"""What comes around a ring and is for a queue that not everybody may use (docs/operations.md; ring.md 5.3, 5.5)."""
+"""Access rules for messages from the ring (docs/operations.md; ring.md 5.3, 5.5)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def refused(node: Member) -> float | None:
 async def test_remote_request_without_access_is_refused(
     node: Member, ring: Successor, access: dict[str, Any]
 ) -> None:
-    """ERROR, and it is not forwarded. The client is unknown: a queue that names clients allows none of them."""
+    """Check that a remote request without access is answered ERROR and not forwarded.
+
+    The client is unknown: a queue that names clients allows none of them.
+    """
     await node.declare("orders", access=access)
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == DENIED
     assert answer(await ring.asks(Operation.PULL, b"orders", 2)) == DENIED
@@ -67,7 +70,10 @@ async def test_inbox_with_access_for_the_ring_is_filled(node: Member, ring: Succ
 
 
 async def test_message_refused_by_the_inbox_access_is_a_dead_letter(node: Member, ring: Successor) -> None:
-    """No document can say so; were it there, nothing would be lost."""
+    """Check that a message refused by the inbox's access rules becomes a dead letter.
+
+    Documents cannot contain such a rule; if one did, nothing would be lost.
+    """
     await node.declare("in", bindings={"ring": {"inbox": 1}})
     await until(lambda: node.users.bindings.inbox)
     inbox = node.users.bindings.inbox
@@ -82,7 +88,7 @@ async def test_message_refused_by_the_inbox_access_is_a_dead_letter(node: Member
 
 
 async def test_outbox_sends_messages_of_any_client(start: Start, server: Server) -> None:
-    """Its document says where it goes: that is no client's taking out."""
+    """Check that the outbox sends messages of any client: sending is not a client's pull."""
     node = await start(server, b"sender", group=9)
     ring = []
     node.users.user_source.on_ready(

@@ -1,7 +1,6 @@
-"""Links that break, nodes that restart, stores that are killed, at random (ring.md 2.2, 5.4).
+"""Random faults: broken links, restarted nodes, killed stores (ring.md 2.2, 5.4).
 
-Every push that was acknowledged is in a queue once, no push is there twice, and every message of the outbox came into
-every inbox.
+Each acknowledged push is in a queue once, no push is there twice, and every message of the outbox reaches every inbox.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class World:
         self.servers = servers
         self.members: list[Member] = []
         self.links: list[Link] = []
-        self.pushed: Counter[bytes] = Counter()  # acknowledged
+        self.pushed: Counter[bytes] = Counter()  # acknowledged pushes
         self.tried: list[bytes] = []
         self.asked: set[asyncio.Task[None]] = set()
 
@@ -94,7 +93,7 @@ class World:
         back.mend(self.members[place])
 
     async def looks(self, put: list[bytes]) -> str:
-        """Return a description of what is missing where."""
+        """Return a description of missing messages by place."""
         lines = []
         for member in self.members:
             missing = sorted(set(put) - set(await member.bodies("in")))
@@ -137,7 +136,7 @@ async def test_no_fault_loses_or_repeats_requests(
     except AssertionError:
         raise AssertionError(await world.looks(put)) from None
     found = Counter(await world.members[-1].bodies("orders"))
-    assert world.pushed, "something must have got through"
+    assert world.pushed, "no push succeeded"
     assert set(world.pushed) <= set(found), "an acknowledged push is lost"
     assert set(found.values()) == {1}, "a push was done twice"
     assert set(found) <= set(world.tried)

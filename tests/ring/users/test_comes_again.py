@@ -1,6 +1,6 @@
-"""A request that comes again while its first copy is being stored, or something is before it (ring.md 4.5, 5.4).
+"""Repeated requests while the first copy is being stored or waits behind others (ring.md 4.5, 5.4).
 
-It goes on once: what has left may have been carried out by the node behind, with another store.
+A request goes on once: a sent copy may have been carried out by the next node, with another store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ PUSH = encode_frame(Frame(Operation.PUSH, b"client", b"orders", b"x", b"1" * 16)
 async def test_repeat_waits_for_the_first_copy_even_if_the_queue_now_exists(
     start: Start, server: Server
 ) -> None:
-    """4.5, 5.4: the store refused what goes on until the predecessor's patience ended."""
+    """Check that a repeat waits for the first copy, even if the queue now exists (4.5, 5.4).
+
+    The store refused the first copy until the predecessor's timeout ended.
+    """
     node = await start(server, b"node")
     hand = Hand(node)
     await keep_replies(node)
@@ -33,7 +36,10 @@ async def test_repeat_waits_for_the_first_copy_even_if_the_queue_now_exists(
 
 
 async def test_waiting_request_is_routed_again(server: Server) -> None:
-    """5.4, 5.5: it stood behind something that waited for the inbox to be known when the first one went on."""
+    """Check that a waiting request is routed again (5.4, 5.5).
+
+    It stood behind a message that waited for the inbox to be known when the first copy went on.
+    """
     node = Member(server.url, b"node")
     node.store.start_serving()
     hand = Hand(node)

@@ -1,4 +1,4 @@
-"""What became of USERs, in the metrics (docs/operations.md)."""
+"""Outcomes of USERs in the metrics (docs/operations.md)."""
 
 from __future__ import annotations
 

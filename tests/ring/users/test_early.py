@@ -1,4 +1,4 @@
-"""Messages leave while they are being put into the store; what is answered is in it all the same (ring.md 2.2, 4.5)."""
+"""Messages leave while they are being stored; answered ones are in the store (ring.md 2.2, 4.5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def payloads(outgoing_messages: list[OutgoingMessage]) -> list[bytes]:
 
 
 async def quiet(node: Member) -> None:
-    """Nothing is looked for in its queue any more."""
+    """Wait until the node no longer polls its queue."""
     await until(lambda: node.users.outgoing.is_early)
 
 
@@ -66,7 +66,10 @@ async def test_message_answered_before_it_was_stored_is_settled(start: Start, ne
 
 
 async def test_message_that_was_never_stored_is_sent_again(start: Start, new_server: NewServer) -> None:
-    """The store died over it: at least once, and the predecessor was not answered."""
+    """Check that a message that was never stored is sent again (at least once).
+
+    The store died while storing it, and the predecessor got no answer.
+    """
     server = await new_server()
     node = await start(server, b"a")
     hand = Hand(node)
@@ -84,7 +87,10 @@ async def test_message_that_was_never_stored_is_sent_again(start: Start, new_ser
 
 
 async def test_repeated_frame_is_forwarded_once(start: Start, new_server: NewServer) -> None:
-    """Its second pass may be faster than the disk (5.5), and so may the predecessor be that sends it again."""
+    """Check that a repeated frame is forwarded once.
+
+    Its second pass may be faster than the disk (5.5), and so may a predecessor that sends it again.
+    """
     server = await new_server()
     node = await start(server, b"a")
     hand = Hand(node)
@@ -103,9 +109,9 @@ async def test_repeated_frame_is_forwarded_once(start: Start, new_server: NewSer
 
 
 async def test_message_taken_by_another_client_is_not_resent(start: Start, server: Server) -> None:
-    """4.5: any client of the store may do that.
+    """Check that a message taken by another client of the store is not sent again (4.5).
 
-    Later messages are not sent twice because of it; the missing one is not sent again, nor taken for a later one.
+    Later messages are not sent twice because of it, and none is mistaken for it.
     """
     node = await start(server, b"a")
     hand = Hand(node)
@@ -114,7 +120,7 @@ async def test_message_taken_by_another_client_is_not_resent(start: Start, serve
     outgoing.are_safe(outgoing.put([b"taken", b"before it was sent"], is_begun=False))
     (gone,) = await hand.takes(1)
     hand.sends(*(b"%d" % n for n in range(50)))
-    outgoing.poll()  # otherwise it takes a second to see that it is gone
+    outgoing.poll()  # otherwise it takes a second to detect that it is closed
     await until(lambda: len(hand.safe) == 50)
     await until(lambda: not len(outgoing.in_flight))
     gone.returned()
@@ -125,7 +131,7 @@ async def test_message_taken_by_another_client_is_not_resent(start: Start, serve
 
 
 class Mover(Hand):
-    """Also the node's own moves out of its outbox, and another user of the queue, without a wait of their own."""
+    """A hand that also moves messages out of the outbox, or acts as another user of the queue, without waiting."""
 
     @property
     def queue(self) -> Queue:
@@ -146,14 +152,14 @@ class Mover(Hand):
         return told
 
     async def gather(self, server: Server) -> None:
-        """Stop the store during a call that has `first`: later messages go into the next one."""
+        """Stop the store during a call that has `first`: later messages go into the next call."""
         await quiet(self.node)
         server.stop()
         self.sends(b"first")
         await until(lambda: self.node.service.pipe(self.queue).is_asking)
 
     async def takes(self, number: int) -> list[OutgoingMessage]:
-        """Without the marks, which come back at once."""
+        """Take messages, leaving out marks, which return at once."""
         taken: list[OutgoingMessage] = []
         while len(taken) < number:
             taken += self._without_marks(await super().takes(1))
@@ -171,7 +177,7 @@ class Mover(Hand):
         ]
 
     async def nothing_is_left(self) -> None:
-        """To be sent, or to be settled."""
+        """Check that no message is left to be sent or settled."""
 
         async def is_all() -> bool:
             again = self._without_marks(self.node.users.user_source.take(64))
@@ -182,7 +188,7 @@ class Mover(Hand):
 
 
 def place(outgoing_message: OutgoingMessage) -> tuple[int, ...]:
-    """In the queue."""
+    """Return its position in the queue."""
     assert isinstance(outgoing_message, StoredMessage)
     entry, index = outgoing_message.place
     return (*map(int, entry.split(b"-")), index)
@@ -192,7 +198,9 @@ def place(outgoing_message: OutgoingMessage) -> tuple[int, ...]:
 async def test_begun_and_forwarded_messages_leave_in_queue_order(
     start: Start, new_server: NewServer, others: int
 ) -> None:
-    """4.5: the store carries out the operations of a call by kinds, and none may overtake another.
+    """Check that begun and forwarded messages leave in queue order (4.5).
+
+    The store carries out the operations of a call by kind, and none may overtake another.
 
     Entries of other writers in between change nothing.
     """
@@ -212,7 +220,7 @@ async def test_begun_and_forwarded_messages_leave_in_queue_order(
     server.cont()
     await asyncio.gather(*begun, *told)
     if not others:
-        assert len(node.users.outgoing.in_flight) == 0, "the call that put them in has taken them, too"
+        assert len(node.users.outgoing.in_flight) == 0, "the call that stored them has taken them, too"
     for payload in anothers:
         (outgoing_message,) = await hand.takes(1)
         assert outgoing_message.payload == payload
@@ -225,7 +233,10 @@ async def test_begun_and_forwarded_messages_leave_in_queue_order(
 
 
 async def test_messages_that_come_during_a_poll_leave_in_order(start: Start, new_server: NewServer) -> None:
-    """4.5: the first waits, as the look may find older ones; the second comes when that is over, and is not faster."""
+    """Check that messages that come during a poll leave in order (4.5).
+
+    The first waits, as the poll may find older ones; the second arrives after the poll and does not overtake it.
+    """
     server = await new_server()
     node = await start(server, b"a")
     hand = Mover(node)
@@ -237,7 +248,7 @@ async def test_messages_that_come_during_a_poll_leave_in_order(start: Start, new
     server.stop()
     node.users.outgoing.poll()
     for outgoing_message in before[:5]:
-        outgoing_message.acknowledged()  # that makes room
+        outgoing_message.acknowledged()  # a message that makes room
     pipe = node.service.pipe(hand.queue)
     pipe.messages.count(Source(KEEPER), hand.queue, lambda _: hand.sends(b"2"))
     await until(lambda: pipe.is_asking)
@@ -254,7 +265,10 @@ async def test_messages_that_come_during_a_poll_leave_in_order(start: Start, new
 
 
 async def test_move_with_unknown_outcome_is_done_once(start: Start, new_server: NewServer) -> None:
-    """4.5: the outbox asks again. What had left is in the queue by then, or later, behind what came meanwhile."""
+    """Check that a move with unknown outcome is done once: the outbox asks again (4.5).
+
+    Sent messages are in the queue by then, or later, behind messages that arrived meanwhile.
+    """
     server = await new_server()
     node = await start(server, b"a", request_timeout_s=0.7)
     hand = Mover(node)

@@ -1,4 +1,4 @@
-"""What the queue shows is recognised wherever it stands: each message is sent as often as it is there (ring.md 4.5)."""
+"""Messages in flight are matched with queue entries by content: each is sent as often as it is stored (ring.md 4.5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class NoKeeper:
 
 
 LIFE = 1
-MESSAGES = st.tuples(st.sampled_from([b"ping", b"pong", b"a", b"b"]), st.booleans())  # payload, is it begun
+# payload, whether it was begun here
+MESSAGES = st.tuples(st.sampled_from([b"ping", b"pong", b"a", b"b"]), st.booleans())
 Message = tuple[bytes, bool]
 
 
@@ -31,7 +32,7 @@ def message(outgoing_message: StoredMessage) -> Message:
 
 
 def shown(in_flight: InFlight, *messages: Message) -> list[Message]:
-    """Those that are to be sent now."""
+    """Return the messages that are to be sent now."""
     return [each for each in messages if in_flight.shown(*each) is None]
 
 
@@ -39,7 +40,10 @@ def shown(in_flight: InFlight, *messages: Message) -> list[Message]:
 def test_equal_messages_are_sent_as_often_as_stored(
     puts: list[tuple[Message, bool]], data: st.DataObject
 ) -> None:
-    """Some leave early, some are others'; and the queue shows them in whatever order."""
+    """Check that equal messages are sent as often as they are stored, in any order of the queue's entries.
+
+    Some leave early, and some belong to other writers.
+    """
     in_flight = InFlight()
     early = [each for each, is_early in puts if is_early]
     for each in early:
@@ -53,7 +57,7 @@ def test_equal_messages_are_sent_as_often_as_stored(
 def test_equal_messages_are_settled_one_by_one(
     early: list[Message], others: list[Message], data: st.DataObject
 ) -> None:
-    """Each parcel is found once, by a message that says the same; of equal ones the oldest first."""
+    """Check that each parcel is matched once with an equal message; of equal ones the oldest first."""
     in_flight = InFlight()
     left = outgoing_messages(*early)
     in_flight.leave(left)
@@ -70,7 +74,10 @@ def test_equal_messages_are_settled_one_by_one(
 
 
 def test_empty_poll_drops_messages_taken_elsewhere() -> None:
-    """Those that were stored by then: what is still being put in comes later, and what was shown is there."""
+    """Check that an empty poll drops messages stored before it, which were taken elsewhere.
+
+    Messages still being stored appear later; those already shown are kept.
+    """
     in_flight = InFlight()
     taken, found, _ = left = outgoing_messages((b"a", True), (b"b", True), (b"c", True))
     in_flight.leave(left)

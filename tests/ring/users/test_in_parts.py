@@ -1,4 +1,4 @@
-"""A USER that goes into the inbox and on is safe once both are done, and over once (ring.md 2.2, 5.5)."""
+"""A USER for the inbox and the next node is safe once both parts are done, and ends once (ring.md 2.2, 5.5)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ async def bind_inbox(node: Member) -> None:
 async def test_forwarded_message_without_inbox_delivery_is_not_safe(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: the inbox has given up when it goes on; it comes again, and then it is in the inbox, too."""
+    """Check that a forwarded message without inbox delivery is not safe (2.2).
+
+    The inbox has given up when it goes on; its repeat reaches the inbox, too.
+    """
     server = await new_server()
     node = await start(server, b"node", forward_user=True)
     await bind_inbox(node)
@@ -49,7 +52,7 @@ async def test_forwarded_message_without_inbox_delivery_is_not_safe(
     assert await node.bodies("in") == [b"news"]
 
 
-# a fault of ours
+# an internal error
 
 
 def stumbling(work: Callable[..., None]) -> Callable[..., None]:
@@ -81,7 +84,10 @@ async def faulty(new_server: NewServer) -> AsyncIterator[tuple[Member, Log]]:
 async def test_internal_error_ends_a_job_once(
     faulty: tuple[Member, Log], begun: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: no part is waited for that never began; and one that is still under way ends nothing any more."""
+    """Check that an internal error ends a job once (2.2).
+
+    Parts that never began are not waited for, and a part still under way ends nothing twice.
+    """
     node, log = faulty
     part, verb = ((inbox.Inbox, "deliver"), (writer.QueueWriter, "put"))[begun]
     monkeypatch.setattr(part, verb, stumbling(getattr(part, verb)))
@@ -99,7 +105,10 @@ async def test_internal_error_ends_a_job_once(
 async def test_failed_message_is_handled_when_repeated(
     faulty: tuple[Member, Log], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: the predecessor sends it on the next link; no earlier one is waited for (4.5)."""
+    """Check that a failed message is handled when repeated (2.2).
+
+    The predecessor sends it on the next link, without waiting for an earlier one (4.5).
+    """
     node, log = faulty
     monkeypatch.setattr(writer.QueueWriter, "put", stumbling(writer.QueueWriter.put))
     reply = encode_frame(Frame(Operation.OK, b"other", b"orders", b"broken", b"1" * 16))

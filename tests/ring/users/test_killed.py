@@ -1,4 +1,4 @@
-"""A node whose process is killed: what was safe goes on, in its order (ring.md 2.2, 4.5)."""
+"""A node killed by SIGKILL: safe messages go on, in order (ring.md 2.2, 4.5)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.ring.users.members import Ring, Start
 from tests.servers import Server
 
 HERE = Path(__file__).parents[3]
-ANSWERED = 57  # before it is killed
+ANSWERED = 57  # messages before the kill
 
 
 async def test_answered_messages_survive_kill_9(start: Start, server: Server) -> None:
-    """Its next life sends every message that had been safe, and all in the old order."""
+    """Check that the restarted node sends every safe message in the old order after kill -9."""
     command = [sys.executable, "-P", "-m", "tests.ring.users.program", server.url]
-    with subprocess.Popen(  # noqa: ASYNC220 - what it says is waited for, and nothing else goes on
+    with subprocess.Popen(  # noqa: ASYNC220 - the test waits for its output, and nothing else runs
         command, cwd=HERE, env={"PYTHONPATH": str(HERE)}, stdout=subprocess.PIPE, text=True
     ) as victim:
         assert victim.stdout is not None

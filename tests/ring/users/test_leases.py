@@ -1,4 +1,4 @@
-"""How long a message that was pulled around the ring waits for its settlement (ring.md 5.4)."""
+"""Time that a message pulled around the ring waits for its settlement (ring.md 5.4)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from tests.ring.users.test_requests import Successor, answer
 async def test_lease_lost_in_a_failover_still_returns_the_message(
     start: Start, new_server: NewServer, tmp_path: Path
 ) -> None:
-    """5.4: a failover loses the last writes, and the pull that is sent again leases anew: then that lease counts."""
+    """Check that a lease lost in a failover still returns the message (5.4).
+
+    A failover loses the last writes, and the repeated pull leases anew: then that lease counts.
+    """
     server = await new_server()
     node = await start(server, b"node")
     ring = Successor(node)
@@ -41,7 +44,7 @@ async def test_lease_lost_in_a_failover_still_returns_the_message(
 
 
 async def test_settlement_stops_the_lease_timer(start: Start, new_server: NewServer) -> None:
-    """5.4: nothing goes back that was settled."""
+    """Check that settlement stops the lease timer: settled messages do not return (5.4)."""
     node = await start(await new_server(), b"node")
     ring = Successor(node)
     await node.declare("orders", visibilityTimeout="1s")

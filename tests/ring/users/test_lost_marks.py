@@ -1,4 +1,4 @@
-"""A mark that does not come back: another one follows, but not while it still waits for a link (ring.md 5.5)."""
+"""Replacement of lost marks, unless the mark still waits for a link (ring.md 5.5)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from tests.servers import Server
 async def test_equal_payloads_reach_the_inbox_after_a_lost_mark(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: a node that had it in its store never comes back, and the sender puts nothing on any more."""
+    """Check that equal payloads reach the inbox after a lost mark (5.5).
+
+    A node that stored it never returns, and the sender puts no more messages on the ring.
+    """
     monkeypatch.setattr(marks, "LOST_S", 1.0)
     first, inbox, dies, second = await stores(start, new_server, 4)
     await first.declare("out", bindings=OUTBOX)
@@ -36,7 +39,7 @@ async def test_equal_payloads_reach_the_inbox_after_a_lost_mark(
     await until(partial(got, inbox, [b"ping"]))
     await until(partial(has_to_send, dies))
     links[1].cut()
-    links[1].mend(second)  # a ring without it
+    links[1].mend(second)  # a ring without that node
     Link(second, first).pump()
     await until(lambda: not first.users.marks.are_wanted)
     await second.put("out", b"ping")
@@ -47,7 +50,10 @@ async def test_equal_payloads_reach_the_inbox_after_a_lost_mark(
 async def test_mark_refused_by_the_store_is_sent_again(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: nothing waits there for the successor, and no client uses the node meanwhile."""
+    """Check that a mark refused by the store is sent again (5.5).
+
+    Nothing waits there for the successor, and no client uses the node meanwhile.
+    """
     monkeypatch.setattr(marks, "LOST_S", 0.5)
     monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     own, goal = await new_server(), await new_server()
@@ -66,7 +72,7 @@ async def test_mark_refused_by_the_store_is_sent_again(
 async def test_one_mark_waits_without_a_link(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: also when it was sent and returned to the store unanswered."""
+    """Check that only one mark waits without a link, also when it was returned to the store unanswered (5.5)."""
     monkeypatch.setattr(marks, "LOST_S", 0.02)
     goal = await new_server()
     there, back = await a_full_window(start, await new_server(), goal)
@@ -90,13 +96,16 @@ async def test_one_mark_waits_without_a_link(
     monkeypatch.undo()
     await goes_on(there, back, goal)
     await until(lambda: not first.users.marks.are_wanted)
-    assert first.count("mark") == 2  # what was put on while the first one waited has one of its own
+    assert first.count("mark") == 2  # messages put on while the first mark waited have their own mark
 
 
 async def test_mark_taken_by_another_client_is_replaced(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: an operator has deleted the queue, or another process of the node's name has sent it."""
+    """Check that a mark taken by another client is replaced (5.5).
+
+    An operator deleted the queue, or another process of the node's name sent the mark.
+    """
     monkeypatch.setattr(marks, "LOST_S", 0.5)
     goal = await new_server()
     there, back = await a_full_window(start, await new_server(), goal)
@@ -112,7 +121,10 @@ async def test_mark_taken_by_another_client_is_replaced(
 
 
 async def a_full_window(start: Start, own: Server, goal: Server) -> tuple[Link, Link]:
-    """Of two messages one leaves when the first link is mended. It is not answered: the inbox's store stands still."""
+    """Fill the window: of two messages, one leaves when the first link is repaired.
+
+    It is not answered, as the inbox's store is stopped.
+    """
     first, inbox = await start(own, b"first"), await start(goal, b"inbox")
     await first.declare("out", bindings=OUTBOX)
     await inbox.declare("in", bindings=INBOX)
@@ -131,7 +143,7 @@ async def all_wait(first: Member) -> bool:
 
 
 async def goes_on(there: Link, back: Link, goal: Server) -> None:
-    """Continue the stopped store: what was not safe meanwhile is sent again (4.5)."""
+    """Continue the stopped store: messages that were not safe are sent again (4.5)."""
     goal.cont()
     there.cut()
     node = there.goal

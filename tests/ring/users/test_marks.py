@@ -1,4 +1,4 @@
-"""What an inbox keeps does not come back, and a node must not wait for it with others' equal payloads (ring.md 5.5)."""
+"""Marks end a node's wait for messages that do not return, beside equal payloads of other nodes (ring.md 5.5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def got(node: Member, bodies: list[bytes]) -> bool:
 
 
 async def has_to_send(node: Member) -> bool:
-    """For its successor, in its store."""
+    """Return whether its store has messages for its successor."""
     return not await node.has_nothing_to_send()
 
 
@@ -35,7 +35,7 @@ async def sender_and_inbox(start: Start, new_server: NewServer) -> tuple[Member,
 
 
 async def test_equal_payloads_of_other_nodes_reach_the_inbox(start: Start, new_server: NewServer) -> None:
-    """5.5: the inbox is behind the one sender and before the other."""
+    """Check that equal payloads of other nodes reach the inbox, behind one sender and before the other (5.5)."""
     first, inbox, second = nodes = await stores(start, new_server, 3)
     await first.declare("out", bindings=OUTBOX)
     await second.declare("out", bindings=OUTBOX)
@@ -55,7 +55,7 @@ async def test_equal_payloads_of_other_nodes_reach_the_inbox(start: Start, new_s
 
 
 async def test_without_inbox_each_sender_takes_its_messages_off(start: Start, new_server: NewServer) -> None:
-    """5.5: there all of it comes back, before the mark."""
+    """Check that without an inbox each sender takes its messages off before the mark returns (5.5)."""
     nodes = await stores(start, new_server, 3)
     await nodes[0].declare("out", bindings=OUTBOX)
     await until(lambda: nodes[0].users.bindings.outbox)
@@ -67,13 +67,16 @@ async def test_without_inbox_each_sender_takes_its_messages_off(start: Start, ne
     assert nodes[0].count("taken_off") == 200
     assert not nodes[0].users.marks.are_wanted
     number = nodes[0].count("mark")
-    assert number <= 5, "no mark follows what has come back"
+    assert number <= 5, "no mark follows messages that returned"
     await asyncio.sleep(5 * marks.PAUSE_S)
     assert nodes[0].count("mark") == number
 
 
 async def test_messages_after_a_mark_get_another_mark(start: Start, new_server: NewServer) -> None:
-    """5.5: as soon as that has come back, also if nothing more is put on."""
+    """Check that messages after a mark get another mark once it has returned (5.5).
+
+    This needs no further messages.
+    """
     first, inbox = await sender_and_inbox(start, new_server)
     there, back = Link(first, inbox), Link(inbox, first, is_up=False)
     there.pump()
@@ -89,21 +92,24 @@ async def test_messages_after_a_mark_get_another_mark(start: Start, new_server: 
 
 
 async def test_marks_are_limited_to_ten_a_second(start: Start, new_server: NewServer) -> None:
-    """5.5: each is a write in every store of the ring."""
+    """Check that marks are limited to ten a second: each is a write in every store of the ring (5.5)."""
     first, inbox = await sender_and_inbox(start, new_server)
     Ring([first, inbox])
     since = asyncio.get_running_loop().time()
     for number in range(5):
         await first.put("out", b"%d" % number)
         await until(lambda number=number: first.count("mark") > number)
-    assert asyncio.get_running_loop().time() - since > 5 * 0.1 - 0.01  # what the loop's clock may be early
+    assert asyncio.get_running_loop().time() - since > 5 * 0.1 - 0.01  # how early the loop's clock may be
 
 
 async def test_message_later_than_its_mark_circulates_max_laps_times(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5, 5.7: a node was away with it while the mark went around; it has no owner until a question ends it."""
-    monkeypatch.setattr(marks, "LOST_S", 1.0)  # should the first one go to the node that is away, too
+    """Check that a message later than its mark circulates max_laps times (5.5, 5.7).
+
+    A node was away with it while the mark went around; it has no owner until a question ends it.
+    """
+    monkeypatch.setattr(marks, "LOST_S", 1.0)  # in case the first one goes to the node that is away, too
     first, slow, inbox = nodes = await stores(start, new_server, 3, forward_user=True, max_laps=3)
     await first.declare("out", bindings=OUTBOX)
     await inbox.declare("in", bindings=INBOX)
@@ -115,7 +121,7 @@ async def test_message_later_than_its_mark_circulates_max_laps_times(
     await until(partial(has_to_send, slow))
     await until(first.has_nothing_to_send)
     behind.cut()
-    behind.mend(inbox)  # a ring without it
+    behind.mend(inbox)  # a ring without that node
     await until(lambda: first.count("mark") == 1)
     assert not first.users.marks.are_wanted
     behind.cut()

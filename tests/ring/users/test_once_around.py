@@ -1,4 +1,4 @@
-"""What leaves an outbox goes around once while nothing breaks, whatever else the node sends on (ring.md 4.5, 5.5)."""
+"""Outbox messages go around once without faults, whatever else the node forwards (ring.md 4.5, 5.5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT_ONCE = 5
 async def test_outbox_messages_come_back_once(
     start: Start, new_server: NewServer, others: int, window: int
 ) -> None:
-    """Its node also passes on what `others` push, and puts marks behind its own."""
+    """Check that outbox messages return once while the node forwards pushes of `others` and sends marks."""
     first, inbox, other = nodes = await stores(start, new_server, 3, forward_user=True)
     await first.declare("out", bindings=OUTBOX)
     await inbox.declare("in", bindings=INBOX)

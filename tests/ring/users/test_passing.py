@@ -1,4 +1,4 @@
-"""What is no queue operation: passed on, delivered, taken off (ring.md 2.2, 4.5, 5.5, 5.7)."""
+"""Messages without a queue operation: forwarded, delivered, taken off (ring.md 2.2, 4.5, 5.5, 5.7)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ async def members(start: Start, server: Server, number: int, **how: object) -> l
 
 
 async def test_outbox_messages_go_around_once_in_order(start: Start, server: Server) -> None:
-    """5.5: its sender takes it off. All nodes share one store: one of them serves its outbox."""
+    """Check that outbox messages go around once in order, and their sender takes them off (5.5).
+
+    All nodes share one store, and one of them serves its outbox.
+    """
     nodes = await members(start, server, 5)
     ring = Ring(nodes, window=7)
     for link in ring.links:
@@ -41,7 +44,7 @@ async def test_outbox_messages_go_around_once_in_order(start: Start, server: Ser
 
 
 async def test_equal_messages_go_around_once_each(start: Start, server: Server) -> None:
-    """5.5: it counts copies."""
+    """Check that equal messages go around once each: the sender counts copies (5.5)."""
     nodes = await members(start, server, 3)
     ring = Ring(nodes, window=3)
     ring.links[0].keeps = True
@@ -53,7 +56,10 @@ async def test_equal_messages_go_around_once_each(start: Start, server: Server) 
 
 
 async def test_empty_message_goes_around(start: Start, new_server: NewServer) -> None:
-    """2.1, 2.4: any length from 0 on; beside others, and alone, and to an inbox behind a node without one."""
+    """Check that an empty message goes around (2.1, 2.4).
+
+    It goes beside others, alone, and to an inbox behind a node without one.
+    """
     nodes = [await start(await new_server(), b"node:%d" % n) for n in range(3)]
     await nodes[0].declare("out", bindings=OUTBOX)
     ring = Ring(nodes)
@@ -70,7 +76,7 @@ async def test_empty_message_goes_around(start: Start, new_server: NewServer) ->
 
 
 async def test_every_inbox_gets_each_message_with_forward_user(start: Start, new_server: NewServer) -> None:
-    """5.5: forward_user: every store's application sees it, but not where it was put on."""
+    """Check that with forward_user each store's inbox gets each message, except at its origin (5.5)."""
     nodes = [await start(await new_server(), b"node:%d" % n, forward_user=True) for n in range(3)]
     for node in nodes:
         await node.declare("in", bindings=INBOX)
@@ -83,7 +89,7 @@ async def test_every_inbox_gets_each_message_with_forward_user(start: Start, new
 
 
 async def test_without_forward_user_the_first_inbox_gets_it(start: Start, new_server: NewServer) -> None:
-    """5.5; a node without an inbox always forwards."""
+    """Check that without forward_user the first inbox gets it; a node without an inbox forwards (5.5)."""
     nodes = [await start(await new_server(), b"node:%d" % n) for n in range(4)]
     await nodes[0].declare("out", bindings=OUTBOX)
     for node in nodes[2:]:
@@ -100,7 +106,7 @@ async def test_without_forward_user_the_first_inbox_gets_it(start: Start, new_se
 async def test_a_full_inbox_does_not_stop_the_ring(
     start: Start, server: Server, new_server: NewServer
 ) -> None:
-    """Nothing is lost: what it refuses is among its dead letters, with the reason."""
+    """Check that a full inbox does not stop the ring: refused messages become dead letters with the reason."""
     one, other = await start(server, b"a"), await start(await new_server(), b"b")
     await other.declare("in", bindings=INBOX, maxLength=2)
     await until(lambda: other.users.bindings.inbox)
@@ -116,7 +122,7 @@ async def test_a_full_inbox_does_not_stop_the_ring(
 
 
 async def test_bindings_are_followed(start: Start, server: Server, new_server: NewServer) -> None:
-    """5.5: noticed while the node runs; also when they are taken away."""
+    """Check that changed bindings are followed while the node runs, also removed ones (5.5)."""
     one, other = await start(server, b"a"), await start(await new_server(), b"b")
     Ring([one, other])
     await one.declare("out", bindings=OUTBOX)
@@ -136,7 +142,10 @@ async def test_bindings_are_followed(start: Start, server: Server, new_server: N
 async def test_a_node_that_has_just_started_knows_its_inbox_before_anything_passes(
     start: Start, server: Server
 ) -> None:
-    """Else what comes in its first moments would go by."""
+    """Check that a node knows its inbox before any message passes after its start.
+
+    Otherwise the first messages would bypass the inbox.
+    """
     node = await start(server, b"a")
     await node.declare("in", bindings=INBOX)
     await node.close()
@@ -153,7 +162,7 @@ async def test_a_node_that_has_just_started_knows_its_inbox_before_anything_pass
 
 
 async def test_oversized_outbox_message_is_a_dead_letter(start: Start, server: Server) -> None:
-    """2.1: what we begin has less than 2^14 octets."""
+    """Check that an oversized outbox message is a dead letter: our own messages have less than 2^14 octets (2.1)."""
     nodes = await members(start, server, 2)
     ring = Ring(nodes)
     ring.links[0].keeps = ring.links[1].keeps = True
@@ -170,7 +179,7 @@ async def test_oversized_outbox_message_is_a_dead_letter(start: Start, server: S
 
 
 async def test_message_of_a_dead_node_leaves_the_ring(start: Start, server: Server) -> None:
-    """5.7: after max_laps passes it is asked about, and taken off as no node claims it."""
+    """Check that a dead node's message leaves the ring: after max_laps passes, no node claims it (5.7)."""
     nodes = await members(start, server, 4, max_laps=3)
     await nodes[0].declare("out", bindings=OUTBOX)
     await until(lambda: sum(node.users.bindings.outbox is not None for node in nodes) == 4)
@@ -182,7 +191,7 @@ async def test_message_of_a_dead_node_leaves_the_ring(start: Start, server: Serv
     dead = next(node for node in nodes if node.count(UserOutcome.BEGUN))
     before, behind = nodes[nodes.index(dead) - 1], nodes[(nodes.index(dead) + 1) % 4]
     for link in ring.links:
-        link.mend()  # they go once round, and the node dies with the knowledge that it put them on
+        link.mend()  # each goes around once, and the node dies with the knowledge that it sent it
     await until(lambda: behind.count(UserOutcome.PASSED_ON) >= 5)
     await dead.close()
     for link in ring.links:
@@ -203,7 +212,10 @@ async def test_message_of_a_dead_node_leaves_the_ring(start: Start, server: Serv
 
 
 async def test_frame_without_id_leaves_the_ring(start: Start, server: Server) -> None:
-    """5.5: no node serves its queue, its sender is dead; it is taken off after some passes."""
+    """Check that a frame without id leaves the ring after some passes (5.5).
+
+    No node serves its queue, and its sender is dead.
+    """
     nodes = await members(start, server, 3)
     ring = Ring(nodes)
     payload = encode_frame(Frame(Operation.PUSH, b"original", b"nowhere", b"x", NO_ID))
@@ -215,7 +227,7 @@ async def test_frame_without_id_leaves_the_ring(start: Start, server: Server) ->
 
 
 async def test_messages_without_a_link_survive_a_restart(start: Start, server: Server) -> None:
-    """4.5: in the store, in order; the next life of the node has it."""
+    """Check that messages without a link survive a restart in the store, in order (4.5)."""
     node = await start(server, b"a")
     for body in numbered(600):
         node.users.user_sink.received(body, lambda: None)
@@ -230,7 +242,7 @@ async def test_messages_without_a_link_survive_a_restart(start: Start, server: S
 
 
 async def test_broken_links_lose_no_messages_and_keep_order(start: Start, server: Server) -> None:
-    """2.2: what was not answered goes again, in its order."""
+    """Check that broken links lose no messages: unanswered ones are sent again in order (2.2)."""
     nodes = await members(start, server, 2)
     ring = Ring(nodes, window=16)
     link = ring.links[0]
@@ -241,14 +253,14 @@ async def test_broken_links_lose_no_messages_and_keep_order(start: Start, server
             await asyncio.sleep(0)
             link.cut(lost=number % 7)
             link.mend()
-    wanted = set(numbered(500))  # beside questions about them, which no node takes off (5.7)
+    wanted = set(numbered(500))  # besides questions about them, which no node takes off (5.7)
     await until(lambda: wanted.issubset(link.carried))
     firsts = list(dict.fromkeys(body for body in link.carried if body in wanted))
     assert firsts == numbered(500)
 
 
 async def test_messages_are_answered_in_order(start: Start, server: Server) -> None:
-    """2.2: also where some need the store, and some nothing."""
+    """Check that messages are answered in order, whether or not they need the store (2.2)."""
     node = await start(server, b"a")
     await node.declare("here")
     told: list[int] = []
@@ -264,7 +276,7 @@ async def test_messages_are_answered_in_order(start: Start, server: Server) -> N
     ] * 3
     for number, payload in enumerate(frames):
         node.users.user_sink.received(payload, lambda number=number: told.append(number))  # type: ignore[misc]
-    assert told == [], "never before it was received"
+    assert told == [], "answered before it was received"
     await until(lambda: len(told) == len(frames))
     assert told == list(range(len(frames)))
     assert isinstance(node.store.registry, Registry)

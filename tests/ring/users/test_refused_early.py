@@ -1,4 +1,4 @@
-"""What left while the store was asked to keep it, and was refused, does not leave at each try again (ring.md 4.5)."""
+"""A message sent early and then refused by the store is not sent again at each retry (ring.md 4.5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRIES = 4
 
 
 def refusals(node: Member, monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Grows with each."""
+    """Return a list that grows with each refusal."""
     told: list[None] = []
     outgoing = node.users.outgoing
     mistrust = outgoing.mistrust
@@ -33,7 +33,7 @@ def refusals(node: Member, monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 class Eager:
-    """A successor with room: it takes what there is as soon as it is told."""
+    """A successor with room that takes messages as soon as it is notified."""
 
     def __init__(self, node: Member) -> None:
         self._user_source = node.users.user_source
@@ -67,7 +67,7 @@ async def test_forwarded_message_refused_after_leaving_is_sent_again(
 async def test_begun_message_refused_after_leaving_is_sent_again(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: the outbox's step is refused, and its messages stay there."""
+    """Check that a begun message refused after leaving is sent again: it stays in the outbox (5.5)."""
     node = await start(server, b"node")
     told, successor = refusals(node, monkeypatch), Eager(node)
     await node.declare("out", bindings=OUTBOX)
@@ -85,7 +85,7 @@ async def test_begun_message_refused_after_leaving_is_sent_again(
 async def test_joined_copy_is_as_safe_as_the_first(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.5: neither is answered, and both come again."""
+    """Check that a joined copy is as safe as the first: neither is answered, and both are sent again (4.5)."""
     monkeypatch.setattr(writer, "PATIENCE_S", 0.6)
     node = await start(server, b"node")
     hand = Hand(node)

@@ -1,4 +1,4 @@
-"""A store that refuses for a while, or a fault of ours, changes nothing in the order of the rest (ring.md 5.4)."""
+"""Order of messages when the store refuses for a while, or on an internal error (ring.md 5.4)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def push(number: int, queue: bytes = b"orders") -> bytes:
 
 
 async def takes(node: Member) -> bool:
-    """Whether the store takes messages: it finds out a few ms later."""
+    """Return whether the store takes messages; the node detects it a few ms later."""
     queue = await node.store.catalogue.find("filler")
     refused = await AsyncClient(node.service.pipe(queue)).publish(queue, [records.encode(b"")], "test")
     assert all(isinstance(error, StoreFull) for _, error in refused)
@@ -37,7 +37,10 @@ async def takes_nothing(node: Member) -> bool:
 
 
 async def test_requests_wait_behind_a_refused_push(start: Start, new_server: NewServer) -> None:
-    """5.4: the predecessor sends ahead; the store is full, and takes messages again before the first is tried again."""
+    """Check that requests wait behind a refused push (5.4).
+
+    The predecessor sends ahead; the full store takes messages again before the first push is retried.
+    """
     server = await new_server()
     node = await start(server, b"node")
     await node.declare("orders")
@@ -66,7 +69,10 @@ async def test_requests_wait_behind_a_refused_push(start: Start, new_server: New
 async def test_refused_push_is_given_up(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.5: the predecessor has broken the link over it by then, and sends it again; so does what it held up."""
+    """Check that a refused push is given up (4.5).
+
+    The predecessor has broken the link by then, and sends it and the messages behind it again.
+    """
     server = await new_server()
     node = await start(server, b"node")
     await node.declare("orders")
@@ -93,7 +99,10 @@ async def test_refused_push_is_given_up(
 async def test_internal_error_affects_one_message(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: it is not answered, nor is what comes behind it; the next link goes on."""
+    """Check that an internal error affects one message (2.2).
+
+    Neither it nor messages behind it are answered; the next link goes on.
+    """
     member = Member((await new_server()).url, b"node")
     log = Log()
     logging.getLogger().addHandler(log)

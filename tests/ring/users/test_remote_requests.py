@@ -1,4 +1,4 @@
-"""The remote_requests: requests of our own clients, and what becomes of them (ring.md 5.3, 5.4)."""
+"""Requests of our own clients around the ring, and their outcomes (ring.md 5.3, 5.4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.servers import Server
 
 
 def sent(node: Member) -> list[Frame]:
-    """All that it has for its successor, which answers at once."""
+    """Return all messages for its successor, which answers at once."""
     frames = []
     for outgoing_message in node.users.user_source.take(1000):
         frame = parse_frame(outgoing_message.payload)
@@ -35,7 +35,7 @@ def receive(node: Member, frame: Frame) -> None:
 
 
 async def test_request_without_a_link_times_out(start: Start, server: Server) -> None:
-    """5.3; and a request without a waiting client is not sent once there is a link."""
+    """Check that a request without a link times out, and is not sent once there is a link (5.3)."""
     node = await start(server, b"a", timeout_s=0.2)
     answers = await asyncio.gather(node.push(b"q", b"x"), node.pull(b"q"), node.destroy(b"q"))
     assert answers == [NotDone("timeout")] * 3
@@ -45,12 +45,15 @@ async def test_request_without_a_link_times_out(start: Start, server: Server) ->
 
 
 async def test_timed_out_requests_are_dropped(start: Start, server: Server) -> None:
-    """docs/ring.md, Limits: 32 MiB of requests wait at most, and a ring may be away for as long as it likes."""
+    """Check that timed-out requests are dropped.
+
+    At most 32 MiB of requests wait (docs/ring.md, Limits), and a ring may be down for any time.
+    """
     node = await start(server, b"a", timeout_s=0.2)
     for turn in range(2):
         answers = await asyncio.gather(*(node.push(b"q", b"%d" % n) for n in range(5)))
         assert answers == [NotDone("timeout")] * 5
-        gc.collect()  # what other tests have left
+        gc.collect()  # remains of other tests
         kept = [each for each in gc.get_objects() if isinstance(each, around.Asked)]
         assert kept == [], f"turn {turn}"
 
@@ -92,7 +95,7 @@ async def test_first_of_two_replies_counts(start: Start, server: Server) -> None
 
 
 async def test_error_replies_are_passed_unchanged(start: Start, server: Server) -> None:
-    """5.1: UTF-8 text; other octets are shown as well as possible."""
+    """Check that ERROR replies are passed on unchanged as UTF-8; other octets are replaced (5.1)."""
     node = await start(server, b"a")
     for message, wanted in (
         (b"lleno \xc3\xa1", "lleno \u00e1"),
@@ -121,7 +124,10 @@ async def test_oversized_request_is_refused_at_once(start: Start, server: Server
 
 
 async def test_internal_error_answers_the_client(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """5.8: as a name that fits no frame, which settings do not let through (1.2)."""
+    """Check that an internal error answers the client (5.8).
+
+    Example: a name that fits no frame, which settings do not allow (1.2).
+    """
     node = await Member(server.url, b"a" * (MAX_SENDER + 1)).start()
     try:
         async with asyncio.timeout(5):
@@ -156,7 +162,7 @@ async def test_waiting_requests_fail_at_the_end(start: Start, server: Server) ->
 
 
 async def test_unanswered_request_is_resent_while_its_client_waits(start: Start, server: Server) -> None:
-    """2.2, 5.3."""
+    """Check that an unanswered request is sent again while its client waits (2.2, 5.3)."""
     node = await start(server, b"a", timeout_s=0.5)
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
     await asyncio.sleep(0)
@@ -172,7 +178,7 @@ async def test_unanswered_request_is_resent_while_its_client_waits(start: Start,
 async def test_lone_node_fails_requests_early(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.3."""
+    """Check that a lone node fails requests early (5.3)."""
     monkeypatch.setattr(around, "ALONE_S", 0.2)
     node = await start(server, b"a")
     others: list[bytes] = []
@@ -185,7 +191,7 @@ async def test_lone_node_fails_requests_early(
 async def test_lone_node_waits_if_another_node_appears(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.3."""
+    """Check that a lone node waits if another node appears (5.3)."""
     monkeypatch.setattr(around, "ALONE_S", 0.2)
     node = await start(server, b"a", timeout_s=0.6)
     others: list[bytes] = []
@@ -197,7 +203,10 @@ async def test_lone_node_waits_if_another_node_appears(
 
 
 async def test_resent_request_that_returns_unserved_has_unknown_outcome(start: Start, server: Server) -> None:
-    """5.3: the node that carried it out may have died before replying; what was sent once was not done."""
+    """Check that a resent request that returns unserved has an unknown outcome (5.3).
+
+    The node that carried it out may have died before replying; a request sent once was not done.
+    """
     node = await start(server, b"a")
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
     await asyncio.sleep(0)
@@ -213,7 +222,10 @@ async def test_resent_request_that_returns_unserved_has_unknown_outcome(start: S
 
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_resent_request_is_marked(start: Start, server: Server, restarts: bool) -> None:
-    """5.3: after a break, and by the next life of a node that had perhaps sent it; the store has it as it came."""
+    """Check that a resent request is marked (5.3).
+
+    This applies after a break, and after a restart of a node that had perhaps sent it; the store has it as it came.
+    """
     node = await start(server, b"b")
     push = Frame(Operation.PUSH, b"a", b"elsewhere", b"x", bytes(range(16)))
     receive(node, push)
@@ -231,5 +243,5 @@ async def test_resent_request_is_marked(start: Start, server: Server, restarts: 
 
 
 async def is_leased(node: Member) -> bool:
-    """Return whether what it has to send is in the store, and taken."""
+    """Return whether the outgoing message is in the store, and leased."""
     return bool((await node.stats(node.users.queue_name))["in_flight"] == 1)

@@ -1,4 +1,4 @@
-"""Queue operations that come round, carried out by the first node that serves the queue (ring.md 5.3, 5.4)."""
+"""Queue operations from the ring, carried out by the first node that serves the queue (ring.md 5.3, 5.4)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tests.servers import Server
 
 
 async def stores(start: Start, new_server: NewServer, number: int, **how: Any) -> list[Member]:
-    """Nodes with a store each."""
+    """Start nodes with a store each."""
     return [await start(await new_server(), b"node:%d" % n, **how) for n in range(number)]
 
 
 class Successor:
-    """Stands for the rest of the ring: what a node sends, and what it is sent."""
+    """The rest of the ring: it receives the node's messages and sends it others."""
 
     def __init__(self, node: Member) -> None:
         self.node = node
@@ -50,14 +50,14 @@ class Successor:
             asyncio.get_running_loop().call_soon(outgoing_message.acknowledged)
 
     async def sends(self, frame: Frame) -> None:
-        """Return once it is safe."""
+        """Send a message; return once it is safe."""
         safe = asyncio.Event()
         self.node.users.user_sink.received(encode_frame(frame), safe.set)
         async with asyncio.timeout(20):
             await safe.wait()
 
     async def asks(self, operation: Operation, queue: bytes, request: int, body: bytes = b"") -> Frame:
-        """Return what the node sends on."""
+        """Send a request; return the frame that the node sends on."""
         before = len(self.got)
         await self.sends(Frame(operation, b"client", queue, body, request.to_bytes(16)))
         await until(lambda: len(self.got) > before)
@@ -86,7 +86,7 @@ async def ring(node: Member) -> Successor:
     return Successor(node)
 
 
-# around
+# around the ring
 
 
 async def test_first_node_with_the_queue_serves_it(start: Start, new_server: NewServer) -> None:
@@ -122,7 +122,7 @@ async def test_pulled_message_is_settled_by_the_client(start: Start, new_server:
         assert isinstance(brought, RemoteMessage)
         assert brought.body == wanted
         brought.settle()
-        brought.settle()  # twice is once
+        brought.settle()  # twice counts once
     assert await nodes[0].pull(b"orders") == NotDone("empty")
     await until(lambda: nodes[2].count(UserOutcome.SETTLED) == 3)
     await ring.settle_down()
@@ -134,7 +134,10 @@ async def test_pulled_message_is_settled_by_the_client(start: Start, new_server:
 async def test_unsettled_message_returns_after_the_visibility_timeout(
     start: Start, new_server: NewServer
 ) -> None:
-    """5.4: as a delivery that failed, so that no message goes round for ever."""
+    """Check that an unsettled message returns after the visibility timeout as a failed delivery (5.4).
+
+    So no message is redelivered forever.
+    """
     nodes = await stores(start, new_server, 2)
     await nodes[1].declare("orders", visibilityTimeout="1s", maxDeliveries=2)
     await nodes[1].put("orders", b"a")
@@ -168,7 +171,7 @@ async def test_pushes_of_one_client_keep_their_order(start: Start, new_server: N
 async def test_refusing_queue_answers_error(
     start: Start, new_server: NewServer, spec: dict[str, Any], reason: str
 ) -> None:
-    """5.8: in the words of the port."""
+    """Check that a refusing queue answers ERROR with the text of the client port (5.8)."""
     nodes = await stores(start, new_server, 2)
     await nodes[1].declare("orders")
     await nodes[1].put("orders", b"in the way")
@@ -204,13 +207,15 @@ async def test_outgoing_queues_are_not_served(start: Start, new_server: NewServe
 
 
 async def test_repeated_push_counts_once(node: Member, ring: Successor) -> None:
-    """5.4: the reply may have been lost with a link."""
+    """Check that a repeated push counts once: its reply may have been lost with a link (5.4)."""
     await node.declare("orders")
     for _ in range(3):
         assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK
     assert await node.bodies("orders") == [b"x"]
     await node.store.catalogue.delete(await node.store.catalogue.find("orders"))
-    assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK, "whatever became of the queue"
+    assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK, (
+        "regardless of the queue's state"
+    )
 
 
 async def test_restarted_node_answers_a_repeated_push(start: Start, node: Member, server: Server) -> None:
@@ -223,7 +228,7 @@ async def test_restarted_node_answers_a_repeated_push(start: Start, node: Member
 
 
 async def test_a_refused_push_is_refused_again(node: Member, ring: Successor) -> None:
-    """The ERROR is on its way: it must not be done after that."""
+    """Check that a refused push is refused again: its ERROR is under way, so it must not be done later."""
     await node.declare("orders", paused=True)
     refused = ("ERROR", b"queue is paused: try again later")
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == refused
@@ -247,7 +252,7 @@ async def test_a_repeated_pull_gets_the_same_message(node: Member, ring: Success
 
 
 async def test_other_process_of_the_store_settles(start: Start, server: Server) -> None:
-    """5.4: whichever process leases it."""
+    """Check that another process of the store settles, whichever process leased it (5.4)."""
     one, other = await start(server, b"one"), await start(server, b"other")
     await one.declare("orders")
     await one.put("orders", b"a")
@@ -280,7 +285,10 @@ async def test_message_too_large_for_the_ring_stays_queued(node: Member, ring: S
 async def test_message_too_large_for_the_ring_survives_in_an_at_most_once_queue(
     node: Member, ring: Successor
 ) -> None:
-    """5.4: such a queue settles what it gives before it is shown, so its size is looked at before."""
+    """Check that a message too large for the ring survives in an at-most-once queue (5.4).
+
+    Such a queue settles messages before they are read, so the size is checked first.
+    """
     await node.declare("orders", delivery="at-most-once")
     await node.put("orders", bytes(MAX_RING_MESSAGE + 1))
     for request in (b"\1" * 16, NO_ID):
@@ -309,7 +317,7 @@ async def test_largest_message_is_pushed_and_pulled(start: Start, new_server: Ne
 
 
 async def test_push_without_id_is_applied_each_time(node: Member, ring: Successor) -> None:
-    """5.3: as the originals ask."""
+    """Check that a push without id is applied each time, as the originals send it (5.3)."""
     await node.declare("orders")
     push = Frame(Operation.PUSH, b"original", b"orders", b"x", NO_ID)
     pull = Frame(Operation.PULL, b"original", b"orders", b"", NO_ID)
@@ -326,7 +334,10 @@ async def test_push_without_id_is_applied_each_time(node: Member, ring: Successo
 
 
 async def test_create_queue_from_the_ring_is_refused(node: Member, ring: Successor) -> None:
-    """5.3: a node creates queues in its own store; the ring only says whether there is one."""
+    """Check that create_queue from the ring is refused (5.3).
+
+    A node creates queues in its own store; the ring only reports whether one exists.
+    """
     await node.declare("orders")
     assert answer(await ring.asks(Operation.CREATE_QUEUE, b"orders", 1)) == (
         "ERROR",
@@ -355,7 +366,7 @@ async def test_created_and_deleted_queues_are_noticed(node: Member, ring: Succes
 
 
 async def test_max_payload_limits_what_is_begun(start: Start, new_server: NewServer) -> None:
-    """2.1: 8188 octets at most, as an original's System V queue takes no more."""
+    """Check that max_payload limits our own messages to 8188 octets, as an original's System V queue does (2.1)."""
     nodes = await stores(start, new_server, 2, max_payload=8188)
     fits, large = bytes(8188 - HEAD_BYTES), bytes(8189 - HEAD_BYTES)
     await nodes[1].declare("orders")

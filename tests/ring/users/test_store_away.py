@@ -1,4 +1,4 @@
-"""The store refuses, goes away, comes back, or holds another life of the node (ring.md 2.2, 4.5, 4.7)."""
+"""Stores that refuse, fail, recover, or have another process of the node (ring.md 2.2, 4.5, 4.7)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def numbered(count: int) -> list[bytes]:
 async def test_no_message_is_acknowledged_while_the_store_is_away(
     start: Start, new_server: NewServer
 ) -> None:
-    """4.7: no `A`; then the node says that there is trouble, so that its links are closed."""
+    """Check that no message is acknowledged while the store is down (4.7).
+
+    The node then reports trouble, so that its links are closed.
+    """
     server = await new_server()
     node = await start(server, b"a")
     hand = Hand(node)
@@ -45,7 +48,10 @@ async def test_no_message_is_acknowledged_while_the_store_is_away(
 async def test_message_not_stored_in_time_is_dropped_unanswered(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: the predecessor has broken the link by then. What comes after it is not held up."""
+    """Check that a message not stored in time is dropped unanswered (2.2).
+
+    The predecessor has broken the link by then. Later messages are not delayed.
+    """
     server = await new_server()
     node = await start(server, b"a")
     monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
@@ -62,7 +68,10 @@ async def test_message_not_stored_in_time_is_dropped_unanswered(
 async def test_internal_error_while_storing_affects_one_run(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """2.2: what is not safe is not answered; its caller is notified, as all behind it waits for that."""
+    """Check that an internal error while storing affects one run (2.2).
+
+    Unsafe messages are not answered; the caller is notified, as all later messages wait for it.
+    """
     node = await Member(server.url, b"a").start()
     told: list[tuple[str, bool]] = []
     node.users.writer.put([], outgoing.BEGUN, lambda is_stored: told.append(("nothing", is_stored)))
@@ -75,7 +84,10 @@ async def test_internal_error_while_storing_affects_one_run(
 
 
 async def test_refused_messages_are_stored_before_later_ones(start: Start, new_server: NewServer) -> None:
-    """5.7: a ring keeps messages in order, also where the queue was away when the refusal came."""
+    """Check that refused messages are stored before later ones, also if the store was down meanwhile (5.7).
+
+    A ring keeps messages in order.
+    """
     server = await new_server()
     node = await start(server, b"a")
     putting, queue, told = node.users.writer, node.users.ownership.queue, list[bool]()
@@ -83,7 +95,7 @@ async def test_refused_messages_are_stored_before_later_ones(start: Start, new_s
         for body in numbered(2):
             putting.put([body], outgoing.PASSED, told.append)
             await asyncio.sleep(0)
-            assert not putting, "it is under way, by itself"
+            assert not putting, "it is under way alone"
         putting.use(None)
         putting.put([b"m0002"], outgoing.PASSED, told.append)
         await until(lambda: len(putting) == 3)
@@ -94,7 +106,7 @@ async def test_refused_messages_are_stored_before_later_ones(start: Start, new_s
 
 
 async def test_full_store_makes_the_node_unready(start: Start, new_server: NewServer) -> None:
-    """docs/store.md, Bounds."""
+    """Check that a full store makes the node unready (docs/store.md, Bounds)."""
     server = await new_server()
     node = await start(server, b"a")
     hand = Hand(node)
@@ -109,7 +121,7 @@ async def test_full_store_makes_the_node_unready(start: Start, new_server: NewSe
 async def test_recovery_is_noticed_without_messages(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.7: the links are closed meanwhile, so nothing comes."""
+    """Check that recovery is noticed without messages: the links are closed meanwhile (4.7)."""
     server = await new_server()
     node = await start(server, b"a")
     monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
@@ -121,7 +133,10 @@ async def test_recovery_is_noticed_without_messages(
 
 
 async def test_lost_store_session_loses_no_message(start: Start, server: Server) -> None:
-    """docs/store.md, Sessions and leases: a process that stood still for too long finds its leases gone."""
+    """Check that a lost store session loses no message.
+
+    A process that was stopped for too long finds its leases expired (docs/store.md, Sessions and leases).
+    """
     node = await start(server, b"a")
     hand = Hand(node)
     hand.sends(*numbered(6))
@@ -129,7 +144,7 @@ async def test_lost_store_session_loses_no_message(start: Start, server: Server)
     domain = node.store.open_domain()
     session = domain.pipe.session
     server.call("ZREM", domain.keys.sessions, session)
-    hand.sends(b"more")  # what is refused with the session is put in under the next one
+    hand.sends(b"more")  # messages refused with the session are stored under the next one
     await until(lambda: domain.pipe.session != session)
     await until(lambda: len(node.users.outgoing) == 7)
     await until(lambda: node.users.ownership.queue is not None)
@@ -140,7 +155,7 @@ async def test_lost_store_session_loses_no_message(start: Start, server: Server)
 
 
 async def test_messages_survive_a_store_outage(start: Start, server: Server, new_server: NewServer) -> None:
-    """A ring of two stores, one of which is killed and comes back, twice."""
+    """Check that messages survive outages in a ring of two stores, one of which is killed and restarted twice."""
     fragile = await new_server()
     one, other = await start(server, b"a"), await start(fragile, b"b", forward_user=True)
     await other.declare("in", bindings={"ring": {"inbox": 1}})
@@ -177,7 +192,10 @@ async def test_second_node_of_the_same_name_sends_nothing(start: Start, server: 
 
 
 async def test_former_owner_drops_its_leases(start: Start, server: Server) -> None:
-    """A process that stood still for longer than its lease: the other one begins with all that is not settled."""
+    """Check that a former owner drops its leases after a stall longer than its lease.
+
+    The other process begins with all unsettled messages.
+    """
     node = await start(server, b"a")
     hand = Hand(node)
     hand.sends(*numbered(6))
@@ -219,7 +237,10 @@ async def test_deleted_outgoing_queue_is_recreated(start: Start, server: Server)
 async def test_messages_of_other_writers_are_sent_and_oversized_ones_buried(
     start: Start, server: Server
 ) -> None:
-    """2.1: the link would be closed over it, again and again."""
+    """Check that messages of other writers are sent, and oversized ones become dead letters.
+
+    2.1: otherwise the link would be closed over an oversized one, again and again.
+    """
     node = await start(server, b"a")
     await node.put(node.users.queue_name, b"small", bytes(16385), b"behind")
     await until(lambda: len(node.users.outgoing) == 2)
@@ -232,7 +253,7 @@ async def test_messages_of_other_writers_are_sent_and_oversized_ones_buried(
 
 
 async def test_paused_outgoing_queue_makes_the_node_unready(start: Start, server: Server) -> None:
-    """An operator may do that: nothing is safe, and nothing is lost."""
+    """Check that a paused outgoing queue makes the node unready; nothing is safe, and nothing is lost."""
     node = await start(server, b"a")
     spec = QueueSpec(max_deliveries=0, paused=True)
     await node.store.catalogue.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
@@ -260,7 +281,7 @@ async def test_answered_messages_are_settled_soon(start: Start, server: Server) 
 
 
 async def test_a_leased_outbox_message_is_moved_once(start: Start, server: Server) -> None:
-    """Settled there and put in here in one step: the outbox's counters say how often."""
+    """Check that a leased outbox message is moved once: settled and put in one step, as the counters show."""
     node = await start(server, b"a")
     await node.declare("out", bindings=OUTBOX)
     await node.put("out", *numbered(1000))

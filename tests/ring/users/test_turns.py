@@ -17,7 +17,7 @@ from tests.ring.users.test_requests import stores
 async def test_busy_node_forwards_requests_of_others(
     start: Start, new_server: NewServer, window: int
 ) -> None:
-    """4.5: also with the window of 1 that originals have."""
+    """Check that a busy node forwards requests of others, also with the originals' window of 1 (4.5)."""
     busy, goal, other = nodes = await stores(start, new_server, 3)
     await goal.declare("orders")
     Ring(nodes, window=window)
@@ -29,7 +29,7 @@ async def test_busy_node_forwards_requests_of_others(
 
 
 async def test_a_busy_node_settles_what_it_pulled(start: Start, new_server: NewServer) -> None:
-    """5.4: its settlements wait in its store, its requests in memory."""
+    """Check that a busy node settles pulled messages: settlements wait in its store, requests in memory (5.4)."""
     busy, goal = nodes = await stores(start, new_server, 2)
     await goal.declare("work")
     await goal.declare("orders")

@@ -20,7 +20,7 @@ PULL = Frame(Operation.PULL, b"original", b"orders", b"", NO_ID)
 
 
 async def keep_replies(node: Member, is_kept: bool = True) -> None:
-    """Whether what waits for the successor is paused: then no reply is safe."""
+    """Pause the outgoing queue, or resume it: while it is paused, no reply is safe."""
     spec = QueueSpec(max_deliveries=0, paused=is_kept)
     await node.store.catalogue.declare(node.users.queue_name, spec, OWNER, replace=True, internal=True)
 
@@ -31,7 +31,7 @@ async def standing(node: Member) -> tuple[int, int, int]:
 
 
 async def test_pull_without_id_is_settled_once_its_reply_is_stored(start: Start, server: Server) -> None:
-    """5.4: and not before, or the message would be lost with this node."""
+    """Check that a pull without id is settled once its reply is stored; earlier, it could be lost (5.4)."""
     node = await start(server, b"node")
     await node.declare("orders")
     await node.put("orders", b"a")
@@ -54,7 +54,10 @@ async def test_pull_without_id_is_settled_once_its_reply_is_stored(start: Start,
 async def test_pull_without_id_returns_if_its_reply_is_not_stored(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.4: it is not settled, no live process loses a lease, and it is not a failed delivery."""
+    """Check that a pull without id returns if its reply is not stored, without a failed delivery (5.4).
+
+    It is not settled, and no live process loses a lease.
+    """
     node = await start(server, b"node")
     await node.declare("orders", maxDeliveries=1)
     await node.put("orders", b"a")
@@ -73,13 +76,16 @@ async def test_pull_without_id_returns_if_its_reply_is_not_stored(
 
 
 async def test_pull_without_id_from_an_at_most_once_queue(start: Start, server: Server) -> None:
-    """docs/ring.md, What to count on: it is gone before it is sent; a lost lease would matter."""
+    """Check that a pull without id from an at-most-once queue is settled before it is sent.
+
+    docs/ring.md, What to count on: a lost lease would matter.
+    """
     node = await start(server, b"node")
     await node.declare("orders", delivery="at-most-once")
     await node.put("orders", b"a")
     ring = Successor(node)
     await ring.sends(PULL)
-    await ring.sends(PULL)  # what the node asked of the store before is answered by now
+    await ring.sends(PULL)  # earlier store requests of the node are answered by now
     await until(lambda: len(ring.got) == 2)
     assert [answer(frame) for frame in ring.got] == [("OK", b"a"), ("ERROR", b"empty")]
     assert await standing(node) == (0, 0, 1)

@@ -1,4 +1,4 @@
-"""Both agents as test doubles, step by step, without code of the edge."""
+"""Both RQP/cast agents as test doubles, operated step by step, without code of the edge."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from tests.rqp.cast.net import HERE, KEY, THERE, Net
 
 
 class Hands:
-    """A machine operated by a test; its sockets are closed with it."""
+    """A machine operated by a test; its sockets are closed at its end."""
 
     def __init__(self, net: Net, host: str, other: str) -> None:
-        """other: the address of the machine that it speaks to."""
+        """Create a machine. other: the address of the machine that it speaks to."""
         self.net = net
         self.host = host
         self.other = other
@@ -60,7 +60,7 @@ class Hands:
         return sock
 
     async def connect(self, port: int, host: str = "") -> socket.socket:
-        """To the other machine, from `host`."""
+        """Connect to the other machine, from `host`."""
         sock = self._opened(socket.SOCK_STREAM)
         sock.bind((host or self.host, 0))
         async with asyncio.timeout(PATIENCE_S):
@@ -78,19 +78,19 @@ class Hands:
         return sock
 
     async def read(self, listening: socket.socket, reader: Any) -> Any:
-        """The one message of the next connection."""
+        """Read the one message of the next connection."""
         with await self.accept(listening) as sock:
             while (message := reader.receive(await self.octets(sock))) is None:
                 continue
             return message
 
     async def octets(self, sock: socket.socket) -> bytes:
-        """Some, or b'' at the end."""
+        """Return some octets, or b'' at the end."""
         async with asyncio.timeout(PATIENCE_S):
             return await asyncio.get_running_loop().sock_recv(sock, 1 << 20)
 
     async def is_closed(self, sock: socket.socket) -> bool:
-        """Waits for the other side to let go of a connection on which nothing comes."""
+        """Wait until the other side closes a silent connection; return whether it did."""
         with contextlib.suppress(ConnectionError):
             return await self.octets(sock) == b""
         return True
@@ -112,7 +112,7 @@ class HandSender(Hands):
         self._questions = self.datagrams()
 
     def ask(self, key: int = KEY, address: str = "", host: str = "") -> None:
-        """host: the machine to ask instead of the other one."""
+        """Send a question. host: the machine to ask instead of the other one."""
         self.throw(encode_question(QuestionMsg(address or self.host, key)), host)
 
     def throw(self, datagram: bytes, host: str = "") -> None:
@@ -124,7 +124,7 @@ class HandSender(Hands):
         return found
 
     async def asked(self, key: int = KEY) -> AcceptSenderMsg:
-        """The answer to a question."""
+        """Send a question; return its answer."""
         self.ask(key)
         return await self.answer()
 
@@ -146,7 +146,7 @@ class HandSender(Hands):
         return found
 
     async def send(self, body: bytes, id: int = 99) -> Result:
-        """A whole transmission of a certain message."""
+        """Send a certain message, with the whole exchange."""
         offer = await self.asked()
         await self.approve(offer, id)
         await self.data(offer, body)
@@ -187,7 +187,7 @@ class HandReceiver(Hands):
         await self.say(self.net.findreceiver_port, encode_accept_sender(message), host)
 
     async def approval(self, omit_address: bool = False) -> AcceptReceiverMsg:
-        """What was offered before and declined is passed over."""
+        """Return the next approval, passing over offers that were declined."""
         reader = accept_receiver_reader(omit_address)
         while True:
             with await self.accept(self.accept_port) as sock:
@@ -196,14 +196,14 @@ class HandReceiver(Hands):
                         return found
 
     async def is_declined(self) -> bool:
-        """Whether the next connection to accept_port ends without an octet."""
+        """Return whether the next connection to accept_port ends without an octet."""
         with await self.accept(self.accept_port) as sock:
             return await self.octets(sock) == b""
 
     async def chosen(
         self, key: int = KEY, address: str | None = THERE, omit_address: bool = False
     ) -> AcceptReceiverMsg:
-        """From a question to the approval; what was asked long ago may be over, and is asked again."""
+        """Run from a question to the approval; an expired question is replaced by the next."""
         approval = asyncio.ensure_future(self.approval(omit_address))
         question = asyncio.ensure_future(self.question())
         try:
@@ -220,7 +220,7 @@ class HandReceiver(Hands):
             await asyncio.gather(approval, question, return_exceptions=True)
 
     async def data(self) -> bytes:
-        """All octets of the data connection."""
+        """Return all octets of the data connection."""
         found = b""
         with await self.accept(self.data_port) as sock:
             while octets := await self.octets(sock):
@@ -234,7 +234,7 @@ class HandReceiver(Hands):
         await self.say(approval.endtransmission_port, encode_end_transmission(message), host)
 
     async def receive(self, result: Result = Result.SUCCESS) -> bytes:
-        """A whole transmission of a certain message, answered so; its data."""
+        """Receive a certain message with the whole exchange, send this result, and return its data."""
         approval = await self.chosen()
         data = await self.data()
         await self.confirm(approval, result)

@@ -1,4 +1,4 @@
-"""Fixtures' helper: edges as machines of one net."""
+"""Helpers of fixtures: edges as machines of one net."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Start = Callable[..., Awaitable[LiveEdge]]
 
 
 class Machines:
-    """Edges on `server` by default; `net` has the ports that they share."""
+    """Edges, on `server` by default; `net` has the ports that they share."""
 
     def __init__(self, start: Start, server: Server) -> None:
         self.net = Net()
@@ -27,7 +27,7 @@ class Machines:
         edge: dict[str, Any] | None = None,
         **cast: Any,
     ) -> LiveEdge:
-        """Receives at 127.0.0.2, and sends nothing. edge: settings beside those of cast."""
+        """Start an edge that receives at 127.0.0.2 and sends nothing. edge: settings besides those of cast."""
         settings = self.net.machine(host, **{"sends": False, **cast})
         return await self._start(server or self._server, cast=settings, **(edge or {}))
 
@@ -39,6 +39,9 @@ class Machines:
         edge: dict[str, Any] | None = None,
         **cast: Any,
     ) -> LiveEdge:
-        """Sends from 127.0.0.1 to 127.0.0.2, and receives nothing. edge: settings beside those of cast."""
+        """Start an edge that sends from 127.0.0.1 to 127.0.0.2 and receives nothing. edge.
+
+        Settings besides those of cast.
+        """
         settings = self.net.machine(host, *asks, **{"receives": False, **cast})
         return await self._start(server or self._server, cast=settings, **(edge or {}))

@@ -1,4 +1,4 @@
-"""Two machines of RQP/cast on one: 127.0.0.1 and 127.0.0.2, with ports that are free on this host."""
+"""Two machines of RQP/cast on one host: 127.0.0.1 and 127.0.0.2, with ports that are free here."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tests.servers import free_port
 
 HERE = "127.0.0.1"
 THERE = "127.0.0.2"
-PORTS = 24  # of each range: other processes may have some of them
+PORTS = 24  # of each range: other processes may use some of them
 KEY = 7
 
 
 class Net:
-    """The numbers that all machines of a test agree about."""
+    """The port numbers that all machines of a test share."""
 
     def __init__(self) -> None:
         self.request_port = free_port()
         self.findreceiver_port = free_port()
 
     def machine(self, host: str, *asked: str, **settings: Any) -> dict[str, Any]:
-        """`edges.rqp.cast` of a machine that asks these; the next question is not long in coming."""
+        """Return `edges.rqp.cast` of a machine that asks these machines, with short pauses between questions."""
         found = {
             "host": host,
             "request_port": self.request_port,
@@ -53,7 +53,7 @@ class Net:
 
 
 def port_range(count: int = PORTS) -> str:
-    """`count` numbers in a row of which the first is free; those that others have are passed over."""
+    """Return a range of `count` ports from a free one on; the edge passes over those in use."""
     first = free_port()
     return f"{first}-{first + count - 1}"
 
@@ -63,7 +63,7 @@ def agent(edge: LiveEdge) -> CastAgent:
 
 
 def unanswered(edge: LiveEdge, reason: str) -> float:
-    """Questions that got no answer for this reason."""
+    """Return the number of questions left unanswered for this reason."""
     return edge.value("penstock_rqp_cast_unanswered_total", reason=reason)
 
 
@@ -72,12 +72,12 @@ def unheard(edge: LiveEdge, reason: str) -> float:
 
 
 def ended(edge: LiveEdge, end: str) -> float:
-    """Sessions of the receiving agent that ended so."""
+    """Return the number of receiving sessions with this result."""
     return edge.value("penstock_rqp_cast_sessions_total", end=end)
 
 
 def failed(edge: LiveEdge, reason: str) -> float:
-    """Attempts of the sending agent that ended so."""
+    """Return the number of sending attempts with this result."""
     return edge.value("penstock_rqp_send_failures_total", protocol="rqp-cast", reason=reason)
 
 
@@ -89,7 +89,7 @@ def got_through(edge: LiveEdge) -> float:
 
 
 async def keyed(edge: LiveEdge, name: str = "goal", key: int = KEY, **spec: Any) -> Queue:
-    """A queue that others send to by its key."""
+    """Declare a queue with a key, to which others send."""
     bindings = {"rqpCast": {"key": key, **spec.pop("binding", {})}}
     return await edge.declare(name, bindings=bindings, **spec)
 

@@ -15,7 +15,7 @@ LARGE = bytes(16 << 20)[: (16 << 20) - 100]  # more than all the kernel's buffer
 
 
 class Closed:
-    """A port that was open."""
+    """A port that was open and is closed."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -40,5 +40,5 @@ async def chosen(hands: HandSender, quality: Quality = Quality.HIGH_QUALITY) -> 
 
 
 async def letters(edge: LiveEdge, queue: Queue) -> list[tuple[str, str, bytes]]:
-    """(reason, error, body) of each dead letter."""
+    """Return (reason, error, body) of each dead letter."""
     return [(letter.reason, letter.error, letter.body) for letter in await edge.dead(queue)]

@@ -26,7 +26,7 @@ from tests.rqp.live import LiveEdge
 from tests.servers import PROGRAMS, Server
 from tests.sysv.namespace import own_machine
 
-LAN = "10.83.1.1"  # of the machine that the edge is on, while it has it
+LAN = "10.83.1.1"  # an address that the edge's machine has only at times
 
 
 def lan(what: str) -> None:
@@ -35,7 +35,7 @@ def lan(what: str) -> None:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Server]:
-    """A network of its own, with a store."""
+    """Create a network namespace with a store."""
     with own_machine():
         lan("add")
         server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
@@ -58,7 +58,10 @@ async def sender(net: Net, machine: Server) -> AsyncIterator[LiveEdge]:
 
 
 async def test_certain_message_waits_for_a_missing_address(net: Net, sender: LiveEdge) -> None:
-    """1.2: a certain message waits for a port, and the condition says so; it is no internal error."""
+    """Check that a certain message waits for a missing address (1.2).
+
+    It waits for a port, and the condition says so; this is not an internal error.
+    """
     queue = await remote(sender)
     with HandReceiver(net, THERE, LAN) as receiver:
         await sender.put(queue, b"first")
@@ -74,7 +77,10 @@ async def test_certain_message_waits_for_a_missing_address(net: Net, sender: Liv
 
 
 async def test_uncertain_message_waits_for_a_missing_address(net: Net, sender: LiveEdge) -> None:
-    """4.1: its question cannot be sent, so there is no answer; the condition says why."""
+    """Check that an uncertain message waits for a missing address (4.1).
+
+    Its question cannot be sent, so there is no answer; the condition says why.
+    """
     queue = await remote(sender, reliable=False)
     with HandReceiver(net, THERE, LAN) as receiver:
         lan("del")
@@ -90,7 +96,10 @@ async def test_uncertain_message_waits_for_a_missing_address(net: Net, sender: L
 async def test_store_failure_while_ids_are_written_is_handled(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.3: the first message's id cannot be stored; the second one gets none."""
+    """Check that a store failure while ids are written is handled (2.3).
+
+    The first message's id cannot be stored; the second one gets none.
+    """
     edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
     next_id, write_note, asked = Ids.next, Messages.note, list[str]()
 
@@ -123,7 +132,7 @@ async def test_store_failure_while_ids_are_written_is_handled(
 
 
 async def test_start_fails_without_the_configured_address(net: Net, server: Server) -> None:
-    """1.2: with an error."""
+    """Check that the start fails with an error without the configured address (1.2)."""
     edge = LiveEdge(server.url, cast=net.machine("192.0.2.1", THERE, receives=False))
     with pytest.raises(SettingsError, match=r"from 192\.0\.2\.1: Cannot assign"):
         await edge.start()
@@ -133,7 +142,10 @@ async def test_start_fails_without_the_configured_address(net: Net, server: Serv
 async def test_internal_error_returns_the_message(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.3: it is back in its queue; the error is logged and counted, and the message is retried."""
+    """Check that an internal error returns the message to its queue (4.3).
+
+    The error is logged and counted, and the message is retried.
+    """
     edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
     run = Attempt.run
     stumbles = True
@@ -163,7 +175,10 @@ async def test_internal_error_returns_the_message(
 async def test_message_that_always_causes_errors_is_dead_lettered(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.3: also if the error occurs while DATA_MSG is sent; later messages are sent."""
+    """Check that a message that always causes errors is dead-lettered, also for errors during DATA_MSG (4.3).
+
+    Later messages are sent.
+    """
     edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
 
     def stumble(message: DataMsg) -> bytes:

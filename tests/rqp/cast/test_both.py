@@ -40,7 +40,7 @@ async def has(edge: LiveEdge, queue: Queue, count: int) -> bool:
 async def test_queue_is_sent_to_another_system(
     new_server: NewServer, machines: Machines, reliable: bool
 ) -> None:
-    """3: in its order, each message once."""
+    """Check that a queue is sent to another system in order, each message once (3)."""
     there = await machines.receiver(server=await new_server())
     here = await machines.sender()
     goal, out = await keyed(there), await remote(here, reliable=reliable)
@@ -53,7 +53,10 @@ async def test_queue_is_sent_to_another_system(
 
 
 async def test_duplicated_question_blocks_no_queue(new_server: NewServer, machines: Machines) -> None:
-    """3.3: its second answer comes after the message was stored, and does not block the queue."""
+    """Check that a duplicated question blocks no queue (3.3).
+
+    Its second answer comes after the message was stored, and does not block the queue.
+    """
     there = await machines.receiver(server=await new_server(), t_wait2_s=600.0)
     here = await machines.sender()
     goal, out = await keyed(there), await remote(here)
@@ -68,8 +71,10 @@ async def test_duplicated_question_blocks_no_queue(new_server: NewServer, machin
 
 
 async def test_many_keys_are_sent_side_by_side(new_server: NewServer, machines: Machines) -> None:
-    """1.2, 4.4: side by side, more than one machine may have sessions, and than there are ports for; each in its
-    order."""
+    """Check that many keys are sent in parallel, each in order (1.2, 4.4).
+
+    There are more than one machine may have sessions, and more than there are ports.
+    """
     there = await machines.receiver(server=await new_server(), t_wait1_s=10.0, receiver_ports=port_range(14))
     here = await machines.sender(t_wait1_s=10.0)
     keys = range(1, 17)
@@ -86,7 +91,10 @@ async def test_many_keys_are_sent_side_by_side(new_server: NewServer, machines: 
 async def test_message_too_large_for_the_receiver_is_dead_lettered(
     new_server: NewServer, machines: Machines
 ) -> None:
-    """4.2, 5.2: each attempt is answered FAILURE, though it comes in the middle; so there is a last one."""
+    """Check that a message too large for the receiver is dead-lettered (4.2, 5.2).
+
+    Each attempt is answered FAILURE, though it comes in the middle, so the attempts end.
+    """
     there = await machines.receiver(server=await new_server(), max_message_bytes=100)
     here = await machines.sender(max_attempts=2)
     goal, out = await keyed(there), await remote(here, maxMessageBytes=len(LARGE))
@@ -102,7 +110,10 @@ async def test_message_too_large_for_the_receiver_is_dead_lettered(
 async def test_messages_wait_while_the_remote_queue_is_full(
     new_server: NewServer, machines: Machines
 ) -> None:
-    """3.2: a receiver that cannot accept a message does not answer; this does not count as a failure."""
+    """Check that messages wait while the remote queue is full (3.2).
+
+    A receiver that cannot accept a message does not answer; this does not count as a failure.
+    """
     there = await machines.receiver(server=await new_server())
     here = await machines.sender(t_wait1_s=0.1)
     goal, out = await keyed(there, maxLength=1), await remote(here)
@@ -119,7 +130,10 @@ async def test_messages_wait_while_the_remote_queue_is_full(
 
 
 async def test_message_too_large_for_peers_is_refused(new_server: NewServer, machines: Machines) -> None:
-    """5.2: `remote.maxMessageBytes` is the peers' limit, checked when a message is put in."""
+    """Check that a message too large for peers is refused.
+
+    5.2: `remote.maxMessageBytes` is the peers' limit, checked when a message is put in.
+    """
     here = await machines.sender()
     out = await remote(here, maxMessageBytes=10)
     with pytest.raises((MessageTooLarge, AssertionError)):
@@ -128,7 +142,7 @@ async def test_message_too_large_for_peers_is_refused(new_server: NewServer, mac
 
 
 async def test_each_message_goes_to_one_of_two_receivers(new_server: NewServer, machines: Machines) -> None:
-    """3.3: the first to answer gets the message; each message is in one store."""
+    """Check that each message goes to one of two receivers, the first to answer (3.3)."""
     receivers = [
         await machines.receiver(host, server=await new_server()) for host in ("127.0.0.2", "127.0.0.3")
     ]
@@ -145,7 +159,10 @@ async def test_each_message_goes_to_one_of_two_receivers(new_server: NewServer, 
 async def test_deleting_a_queue_in_flight_does_not_affect_others(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4: the confirmation of a message in flight is ignored; other queues are sent."""
+    """Check that deleting a queue in flight does not affect others (4).
+
+    The confirmation of its message in flight is ignored; other queues are sent.
+    """
     edge = await machines.sender()
     doomed, other = await remote(edge, "doomed", 8), await remote(edge, "other", 7)
     await edge.put(doomed, b"gone")

@@ -1,4 +1,4 @@
-"""What a sending agent of RQP/cast makes of confirmations, and of those that do not come (rqp_cast.md 4.2)."""
+"""Confirmations at a sending agent of RQP/cast, and missing ones (rqp_cast.md 4.2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from tests.rqp.live import LiveEdge
 
 
 async def test_lost_confirmation_causes_a_resend(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: after T_WAIT4 it is sent again: with the same id, to the same receiver only."""
+    """Check that a lost confirmation causes a resend after T_WAIT4.
+
+    4.2: it has the same id, and goes to the same receiver only.
+    """
     edge = await machines.sender(t_wait4_s=1.0, asks=(THERE, "127.0.0.3"))
     queue = await remote(edge)
     with HandReceiver(machines.net, "127.0.0.3") as other:
@@ -42,7 +45,7 @@ async def test_lost_confirmation_causes_a_resend(machines: Machines, receiver: H
 
 
 async def is_refused(edge: LiveEdge, asked: HandReceiver, other: HandReceiver, reason: str) -> bool:
-    """Whether an answer of `other` to the next question was refused so; one that comes too late is not."""
+    """Return whether the answer of `other` to the next question was refused so; a late answer is not."""
     await asked.question()
     await other.offer(address=other.host)
     return unheard(edge, reason) > 0
@@ -51,7 +54,10 @@ async def is_refused(edge: LiveEdge, asked: HandReceiver, other: HandReceiver, r
 async def test_bound_message_of_an_unlisted_receiver_asks_all(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """3.1, 4.2: then all are asked, and `other_receiver` may not have it."""
+    """Check that a bound message of an unlisted receiver asks all machines (3.1, 4.2).
+
+    `other_receiver` may not have it.
+    """
     net = machines.net
     edge = await machines.sender(t_wait4_s=0.4, asks=(THERE, "127.0.0.3"))
     queue = await remote(edge)
@@ -68,7 +74,10 @@ async def test_bound_message_of_an_unlisted_receiver_asks_all(
 
 
 async def test_failure_is_retried_with_backoff(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: 1 s doubling to 60 s, here shorter; other messages are sent meanwhile."""
+    """Check that a failure is retried with back-off.
+
+    4.2: 1 s doubling to 60 s, here shorter; other messages are sent meanwhile.
+    """
     edge = await machines.sender(first_backoff_s=0.6, max_backoff_s=0.6, t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"first", b"second")
@@ -81,7 +90,10 @@ async def test_failure_is_retried_with_backoff(machines: Machines, receiver: Han
 
 
 async def test_message_always_refused_is_dead_lettered(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: `max_attempts` FAILUREs, then the dead letters, with the reason `unconfirmed`, never silently away."""
+    """Check that a message that is always refused is dead-lettered with reason `unconfirmed` (4.2).
+
+    This happens after `max_attempts` FAILUREs; it is never dropped silently.
+    """
     edge = await machines.sender(max_attempts=3, t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -104,7 +116,7 @@ async def test_message_always_refused_is_dead_lettered(machines: Machines, recei
 
 
 async def test_failure_before_the_last_octet_counts(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: it counts, and binds the message to no receiver."""
+    """Check that a failure before the last octet counts, and binds the message to no receiver (4.2)."""
     edge = await machines.sender()
     queue = await remote(edge, maxMessageBytes=len(LARGE))
     await edge.put(queue, LARGE)
@@ -117,7 +129,10 @@ async def test_failure_before_the_last_octet_counts(machines: Machines, receiver
 
 
 async def test_foreign_confirmations_are_ignored(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: another id, another address, malformed: closed and counted; listening continues."""
+    """Check that foreign confirmations are ignored.
+
+    4.2: those with another id, from another address, or malformed are closed and counted; listening continues.
+    """
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -131,7 +146,7 @@ async def test_foreign_confirmations_are_ignored(machines: Machines, receiver: H
     await until(lambda: unheard(edge, "foreign_source") == 1)
     await receiver.say(approval.endtransmission_port, b"\x7f\0\0\2\0\0\0\0\7")
     await until(lambda: edge.value("penstock_rqp_cast_faults_total", reason="unknown_result") == 1)
-    await receiver.connect(approval.endtransmission_port)  # says nothing
+    await receiver.connect(approval.endtransmission_port)  # sends nothing
     assert not await edge.is_empty(queue)
     await receiver.confirm(approval, Result.SUCCESS)
     await until(lambda: edge.is_empty(queue))
@@ -140,7 +155,7 @@ async def test_foreign_confirmations_are_ignored(machines: Machines, receiver: H
 async def test_a_confirmation_before_the_data_is_not_awaited(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: nothing was sent that it could be true of."""
+    """Check that a confirmation before the data is not awaited: no message was sent yet (4.2)."""
     edge = await machines.sender(connect_timeout_s=5.0, t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -159,14 +174,17 @@ async def test_a_confirmation_before_the_data_is_not_awaited(
 
 
 async def test_message_too_old_to_be_resent_is_held(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: its receiver may have forgotten it; other messages are sent. After a redrive it has another id."""
+    """Check that a message too old to be resent is held: its receiver may have forgotten its id (4.2).
+
+    Other messages are sent. After a redrive it has another id.
+    """
     edge = await machines.sender(t_wait4_s=0.3, t_wait1_s=0.1, dedupe_window_s=1.0, hold_margin_s=0.9)
     queue = await remote(edge)
     await edge.put(queue, b"old")
     first = await receiver.chosen()
     await receiver.data()
     await until(lambda: edge.value("penstock_rqp_cast_held_messages_total") == 1)
-    told = [line.getMessage() for line in edge.log.events("rqp_stuck", queue="out")]  # each lasts a moment
+    told = [line.getMessage() for line in edge.log.events("rqp_stuck", queue="out")]  # each takes a moment
     assert told[0] == "messages are not delivered: not_confirmed: the receiver 127.0.0.2 does not confirm"
     assert len(edge.log.events("cast_held", queue="out")) == 1
     await edge.put(queue, b"new")
@@ -187,7 +205,10 @@ async def test_message_too_old_to_be_resent_is_held(machines: Machines, receiver
 async def test_suspended_machine_does_not_resend_forgotten_messages(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.2: all time counts, also that in which the machine, and the loop's clock, stood still."""
+    """Check that a suspended machine does not resend forgotten messages.
+
+    4.2: all time counts, also while the machine and the loop's clock were suspended.
+    """
     slept_s = 0.0
     heard, gettime = Clock.heard, time.clock_gettime
 
@@ -199,7 +220,9 @@ async def test_suspended_machine_does_not_resend_forgotten_messages(
 
     monkeypatch.setattr(Clock, "heard", told_ms)
     monkeypatch.setattr(time, "clock_gettime", told_s)
-    owns = {"outbox": {"lease_s": 7 * 24 * 3600.0}}  # or the sleep ends an attempt anywhere, as it may
+    owns = {
+        "outbox": {"lease_s": 7 * 24 * 3600.0}
+    }  # or the suspension ends an attempt at any point, as it may
     edge = await machines.sender(t_wait4_s=0.3, edge=owns)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -212,7 +235,7 @@ async def test_suspended_machine_does_not_resend_forgotten_messages(
 
 
 async def test_unread_confirmation_counts_at_the_timeout(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: it counts even if it is read only after T_WAIT4."""
+    """Check that a confirmation unread at T_WAIT4 counts (4.2)."""
     edge = await machines.sender(t_wait4_s=1.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -243,7 +266,7 @@ async def test_unread_confirmation_counts_at_the_timeout(machines: Machines, rec
 async def test_silent_connections_do_not_block_the_confirmation(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: however many there are, listening continues."""
+    """Check that silent connections do not block the confirmation, however many there are (4.2)."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"hello")

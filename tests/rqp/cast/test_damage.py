@@ -34,7 +34,7 @@ def wire(body: bytes, key: int = 7) -> bytes:
 async def test_truncated_message_is_partially_received(
     machines: Machines, hands: HandSender, quality: Quality, cut: int
 ) -> None:
-    """5.2: PARTIALLY_RECEIVED, with what there is, and FAILURE."""
+    """Check that a truncated message is stored as PARTIALLY_RECEIVED and answered FAILURE (5.2)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await chosen(hands, quality)
@@ -47,7 +47,7 @@ async def test_truncated_message_is_partially_received(
 
 
 async def test_t_wait3_within_a_message(machines: Machines, hands: HandSender) -> None:
-    """5.2: PARTIALLY_RECEIVED, with what there is; the ports rest (1.2)."""
+    """Check that T_WAIT3 within a message stores it as PARTIALLY_RECEIVED; its ports rest (5.2, 1.2)."""
     edge = await machines.receiver(t_wait3_s=0.3)
     queue = await keyed(edge)
     offer = await chosen(hands)
@@ -59,7 +59,7 @@ async def test_t_wait3_within_a_message(machines: Machines, hands: HandSender) -
 
 
 async def test_t_wait2_ends_the_session(machines: Machines, hands: HandSender) -> None:
-    """5.1: no ACCEPT_RECEIVER_MSG: the session ends, and the queue is free."""
+    """Check that T_WAIT2 without ACCEPT_RECEIVER_MSG ends the session and frees the queue (5.1)."""
     edge = await machines.receiver(t_wait2_s=0.2)
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -71,7 +71,7 @@ async def test_t_wait2_ends_the_session(machines: Machines, hands: HandSender) -
 
 
 async def test_t_wait3_before_the_first_octet(machines: Machines, hands: HandSender) -> None:
-    """5.1: nothing was received, so nothing is kept or answered."""
+    """Check that after T_WAIT3 before the first octet nothing is stored or answered (5.1)."""
     edge = await machines.receiver(t_wait3_s=0.2)
     queue = await keyed(edge)
     offer = await chosen(hands)
@@ -85,7 +85,10 @@ async def test_t_wait3_before_the_first_octet(machines: Machines, hands: HandSen
 
 @pytest.mark.parametrize("resets", [False, True])
 async def test_empty_data_connection_is_ignored(machines: Machines, hands: HandSender, resets: bool) -> None:
-    """5.1: the sender died between its approval and its data; nothing was received, so nothing is kept or answered."""
+    """Check that an empty data connection is ignored (5.1).
+
+    The sender died between its approval and its data, so nothing is kept or answered.
+    """
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await chosen(hands)
@@ -103,7 +106,10 @@ async def test_empty_data_connection_is_ignored(machines: Machines, hands: HandS
 async def test_message_with_another_key_is_injured(
     machines: Machines, hands: HandSender, quality: Quality
 ) -> None:
-    """5.2: INJURED, after it was read to its end, as its sender may not keep it."""
+    """Check that a message with another key is INJURED (5.2).
+
+    It is read to its end first, as its sender may not keep it.
+    """
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await chosen(hands, quality)
@@ -114,7 +120,10 @@ async def test_message_with_another_key_is_injured(
 
 
 async def test_too_large_message_is_injured(machines: Machines, hands: HandSender) -> None:
-    """5.2: INJURED at once, as soon as its size is known, and without data: such a body is never held."""
+    """Check that a message that is too large is INJURED as soon as its size is known (5.2).
+
+    Its data are dropped: such a body is never held.
+    """
     edge = await machines.receiver(max_message_bytes=100)
     queue = await keyed(edge)
     offer = await chosen(hands)
@@ -129,7 +138,10 @@ async def test_too_large_message_is_injured(machines: Machines, hands: HandSende
 async def test_sender_that_still_writes_gets_failure(
     machines: Machines, hands: HandSender, settings: dict[str, Any]
 ) -> None:
-    """5.2: what comes of a damaged message is read out: closed with octets unread, its connection would be reset."""
+    """Check that a sender that still writes gets FAILURE (5.2).
+
+    The rest of a damaged message is read: closing with unread octets would reset its connection.
+    """
     edge = await machines.receiver(**settings, connect_timeout_s=10.0)
     await keyed(edge)
     offer = await chosen(hands)
@@ -147,7 +159,7 @@ async def test_sender_that_still_writes_gets_failure(
 async def test_discarding_the_rest_is_bounded(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch, limit: dict[str, float]
 ) -> None:
-    """5.2: senders that continue for ever, or stop, are cut off."""
+    """Check that discarding the rest is bounded: senders that never end, or stall, are cut off (5.2)."""
     monkeypatch.setattr(session, "READ_OUT_BYTES", limit.get("octets", 1 << 30))
     edge = await machines.receiver(max_message_bytes=100, connect_timeout_s=limit.get("seconds", 60.0))
     await keyed(edge)
@@ -167,7 +179,7 @@ async def test_discarding_the_rest_is_bounded(
 async def test_message_of_a_deleted_queue_becomes_a_zombie(
     machines: Machines, hands: HandSender, quality: Quality
 ) -> None:
-    """5.3, 5.6: ZOMBIE, into DEAD.LETTER.Q, as there is one; FAILURE."""
+    """Check that a message of a deleted queue becomes a ZOMBIE in DEAD.LETTER.Q, answered FAILURE (5.3, 5.6)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     dead = await edge.declare("DEAD.LETTER.Q")
@@ -181,7 +193,7 @@ async def test_message_of_a_deleted_queue_becomes_a_zombie(
 
 
 async def test_zombie_without_a_dead_letter_queue_is_counted(machines: Machines, hands: HandSender) -> None:
-    """5.3: into DEAD.LETTER.Q if there is such a queue, else ignored; it is counted."""
+    """Check that a ZOMBIE without a DEAD.LETTER.Q is dropped and counted (5.3)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await chosen(hands)
@@ -203,7 +215,7 @@ async def test_zombie_without_a_dead_letter_queue_is_counted(machines: Machines,
 async def test_malformed_approval_ends_the_session(
     machines: Machines, hands: HandSender, octets: bytes, reason: str
 ) -> None:
-    """2.1, 5.1: closed and counted; the queue is free again."""
+    """Check that a malformed approval is counted and ends the session; the queue is free again (2.1, 5.1)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -215,7 +227,7 @@ async def test_malformed_approval_ends_the_session(
 
 @pytest.mark.parametrize("is_approved", [False, True])
 async def test_proxy_header_is_reported(machines: Machines, hands: HandSender, is_approved: bool) -> None:
-    """At accept_port and at data_port, where it would be a damaged message."""
+    """Check that a PROXY header is reported at accept_port and at data_port, where it would be a damaged message."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -230,7 +242,10 @@ async def test_proxy_header_is_reported(machines: Machines, hands: HandSender, i
 
 
 async def test_declined_answer_ends_the_session(machines: Machines, hands: HandSender) -> None:
-    """3.3, 5.1: it is no fault; the queue is free again, and its ports need no rest."""
+    """Check that a declined answer ends the session without an error (3.3, 5.1).
+
+    The queue is free again, and its ports need no rest.
+    """
     edge = await machines.receiver(port_rest_s=600.0, receiver_ports=port_range(2), t_wait2_s=600.0)
     await keyed(edge)
     for number in range(1, 4):
@@ -246,7 +261,10 @@ async def _is_free(edge: LiveEdge, queue: Queue) -> bool:
 
 
 async def test_unreachable_sender_ends_the_session(machines: Machines, hands: HandSender) -> None:
-    """5.1: the session ends; its ports were not announced and need no rest."""
+    """Check that an unreachable sender ends the session (5.1).
+
+    Its ports were not announced and need no rest.
+    """
     edge = await machines.receiver(port_rest_s=600.0)
     queue = await keyed(edge)
     hands.findreceiver.close()
@@ -257,7 +275,7 @@ async def test_unreachable_sender_ends_the_session(machines: Machines, hands: Ha
 
 
 async def test_data_before_the_approval_waits_for_it(machines: Machines, hands: HandSender) -> None:
-    """3.2: data_port listens from the approval on; an early connection is not lost."""
+    """Check that data before the approval waits for it: data_port already listens (3.2)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -268,7 +286,7 @@ async def test_data_before_the_approval_waits_for_it(machines: Machines, hands: 
 
 
 async def test_reset_within_a_message(machines: Machines, hands: HandSender) -> None:
-    """5.2: the sender's machine died in the middle."""
+    """Check that a reset within a message stores a part: the sender's machine died (5.2)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await chosen(hands)

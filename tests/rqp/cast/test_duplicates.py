@@ -21,7 +21,7 @@ from tests.rqp.live import LiveEdge
 
 
 async def put_as(edge: LiveEdge, queue: Queue, holder: str, body: bytes) -> None:
-    """Puts a message in as the one that has the queue reserved."""
+    """Put a message in as the holder of the queue's reservation."""
     done = asyncio.get_running_loop().create_future()
     pipe = edge.tools.open_domain(queue.domain).pipe
     pipe.messages.publish(
@@ -31,7 +31,7 @@ async def put_as(edge: LiveEdge, queue: Queue, holder: str, body: bytes) -> None
 
 
 async def test_duplicate_is_answered_with_failure(machines: Machines, hands: HandSender) -> None:
-    """5.4: it is not inserted, and FAILURE is sent, so that nothing is inserted twice."""
+    """Check that a duplicate is answered with FAILURE and not inserted (5.4)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     assert await hands.send(b"hello", id=5) is Result.SUCCESS
@@ -46,7 +46,10 @@ async def test_duplicate_is_answered_with_failure(machines: Machines, hands: Han
 async def test_duplicate_is_answered_with_success_if_configured(
     machines: Machines, hands: HandSender, says: str
 ) -> None:
-    """5.4: duplicate_result: success, of the group or the queue; it holds for the same content only (2.3)."""
+    """Check that a duplicate is answered with SUCCESS if configured.
+
+    5.4: duplicate_result: success, of the group or the queue; it holds for the same content only (2.3).
+    """
     success = {"duplicate_result": "success"}
     group = {"ours": {"addresses": [HERE], **success}} if says == "group" else {}
     edge = await machines.receiver(peers=group)
@@ -59,7 +62,7 @@ async def test_duplicate_is_answered_with_success_if_configured(
 
 
 async def test_repeated_id_with_other_content_is_a_clash(machines: Machines, hands: HandSender) -> None:
-    """2.3: FAILURE, and an alarm."""
+    """Check that a repeated id with other content is a clash: FAILURE and an alarm (2.3)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     assert await hands.send(b"hello", id=5) is Result.SUCCESS
@@ -70,7 +73,7 @@ async def test_repeated_id_with_other_content_is_a_clash(machines: Machines, han
 
 
 async def test_repeated_id_for_another_key_is_a_clash(machines: Machines, hands: HandSender) -> None:
-    """2.3: the key is part of what is compared."""
+    """Check that a repeated id for another key is a clash: the key is compared too (2.3)."""
     edge = await machines.receiver(duplicate_result="success")
     await keyed(edge)
     other = await keyed(edge, "other", key=8)
@@ -84,7 +87,7 @@ async def test_repeated_id_for_another_key_is_a_clash(machines: Machines, hands:
 
 
 async def test_replicas_share_remembered_ids(machines: Machines, hands: HandSender) -> None:
-    """5.4: in the same step as the insertion; another replica knows of it."""
+    """Check that replicas share remembered ids, stored in the same step as the insertion (5.4)."""
     first = await machines.receiver()
     queue = await keyed(first)
     assert await hands.send(b"hello", id=5) is Result.SUCCESS
@@ -95,7 +98,7 @@ async def test_replicas_share_remembered_ids(machines: Machines, hands: HandSend
 
 
 async def test_id_is_forgotten_after_the_dedupe_window(machines: Machines, hands: HandSender) -> None:
-    """5.4: dedupe_window."""
+    """Check that an id is forgotten after dedupe_window (5.4)."""
     edge = await machines.receiver(dedupe_window_s=0.3, hold_margin_s=0.1)
     queue = await keyed(edge)
     assert await hands.send(b"hello", id=5) is Result.SUCCESS
@@ -105,7 +108,7 @@ async def test_id_is_forgotten_after_the_dedupe_window(machines: Machines, hands
 
 
 async def test_ids_are_per_sender(machines: Machines, hands: HandSender) -> None:
-    """2.3: an id is unique on its sender's machine only."""
+    """Check that ids are per sender: an id is unique on its sender's machine only (2.3)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     assert await hands.send(b"hello", id=5) is Result.SUCCESS
@@ -116,7 +119,10 @@ async def test_ids_are_per_sender(machines: Machines, hands: HandSender) -> None
 
 @pytest.mark.parametrize("quality", QUALITIES)
 async def test_queue_that_became_full(machines: Machines, hands: HandSender, quality: Quality) -> None:
-    """5.5, 5.6: FAILURE to a certain message, which its sender has; an uncertain one goes to the dead letters."""
+    """Check messages for a queue that became full (5.5, 5.6).
+
+    A certain one gets FAILURE, as its sender has it; an uncertain one becomes a dead letter.
+    """
     edge = await machines.receiver()
     queue = await keyed(edge, maxLength=1)
     offer = await chosen(hands, quality)

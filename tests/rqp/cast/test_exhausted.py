@@ -1,4 +1,4 @@
-"""A system that has no descriptor left for what comes to endtransmission_port (rqp_cast.md 1.2, 4.2)."""
+"""A system without descriptors for connections to endtransmission_port (rqp_cast.md 1.2, 4.2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONFIRMED = EndTransmissionMsg(THERE, 99, Result.SUCCESS)
 
 
 class Exhausted:
-    """A port that is listened on by a process without descriptors; its confirmation has come, and waits."""
+    """A port of a process without descriptors; its confirmation has arrived and waits."""
 
     def __init__(self) -> None:
         self._limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -43,7 +43,7 @@ class Exhausted:
         self.confirmations.start()
         self._sender = socket.socket()
         self._sender.bind((THERE, 0))
-        # a loop that stands still ends by nothing else
+        # nothing else would end a blocked loop
         self._watchdog = threading.Timer(PATIENCE_S, self.recover)
         self._watchdog.start()
         with socket.socket() as probe:
@@ -52,7 +52,7 @@ class Exhausted:
         self._sender.sendall(encode_end_transmission(CONFIRMED))
 
     def failures(self) -> list[float]:
-        """When nothing could be accepted."""
+        """Return the times at which accepting failed."""
         return [line.created for line in self._log.events("accept_failed")]
 
     def recover(self) -> None:
@@ -79,7 +79,10 @@ async def exhausted() -> AsyncIterator[Exhausted]:
 
 
 async def test_accepting_resumes_after_a_pause(exhausted: Exhausted) -> None:
-    """Everything else continues meanwhile; 4.2: the confirmation counts."""
+    """Check that accepting resumes after a pause, and the confirmation counts (4.2).
+
+    Other work continues meanwhile.
+    """
     await until(lambda: len(exhausted.failures()) >= 2)
     first, second, *_ = exhausted.failures()
     assert second - first > 0.9 * EXHAUSTED_PAUSE_S
@@ -88,18 +91,18 @@ async def test_accepting_resumes_after_a_pause(exhausted: Exhausted) -> None:
 
 
 async def test_pending_input_is_read_at_once_at_the_timeout(exhausted: Exhausted) -> None:
-    """4.2: the time is up."""
+    """Check that pending input is read at once when the timeout ends (4.2)."""
     for _ in range(2):
         exhausted.confirmations.read_pending()
     assert exhausted.heard == []
-    assert len(exhausted.failures()) == 1, "it rests already"
+    assert len(exhausted.failures()) == 1, "the port is pausing already"
     exhausted.recover()
     exhausted.confirmations.read_pending()
     assert exhausted.heard == [CONFIRMED]
 
 
 async def test_closed_port_is_not_accepted_again(exhausted: Exhausted) -> None:
-    """1.2: the port may be another one's by then."""
+    """Check that a closed port is not accepted again: another user may have it by then (1.2)."""
     exhausted.confirmations.read_pending()
     exhausted.close()
     exhausted.recover()

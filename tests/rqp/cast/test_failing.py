@@ -1,4 +1,4 @@
-"""What a sending agent of RQP/cast does when receivers die, lie or say nothing, in each state (rqp_cast.md 4)."""
+"""A sending agent of RQP/cast whose receivers die, misbehave or stay silent, in each state (rqp_cast.md 4)."""
 
 from __future__ import annotations
 
@@ -26,18 +26,21 @@ from tests.rqp.live import LiveEdge
 
 
 async def note(edge: LiveEdge, queue: Queue) -> list[str]:
-    """What is kept with the one message that is there, leased or not."""
+    """Return the note stored with the only message, leased or not."""
     (kept,) = await edge.tools.get_domain(queue.domain).link.call("HVALS", queue.keys[4])
     return str(kept.decode().partition(";")[2].partition(" ")[0]).split(":")
 
 
 async def state(edge: LiveEdge, queue: Queue) -> list[str]:
-    """Of it: failures, receiver, first whole send, not before."""
+    """Return the message's failures, receiver, first whole send, and earliest retry."""
     return (await note(edge, queue))[3:]
 
 
 async def test_receiver_dies_after_its_offer(machines: Machines, receiver: HandReceiver) -> None:
-    """4.1: a failure before the first octet of DATA_MSG counts as no answer; the message is not bound."""
+    """Check that a receiver's death after its offer counts as no answer (4.1).
+
+    It failed before the first octet of DATA_MSG, so the message is not bound.
+    """
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -58,7 +61,10 @@ async def test_receiver_dies_after_its_offer(machines: Machines, receiver: HandR
 async def test_receiver_dies_after_the_approval(
     machines: Machines, receiver: HandReceiver, quality: Quality
 ) -> None:
-    """4.1, 4.5: `not_begun`: back, or to the end; another receiver may have it."""
+    """Check that a death after the approval is `not_begun`: the message returns or moves to the end (4.1, 4.5).
+
+    Another receiver may have it.
+    """
     edge = await machines.sender(connect_timeout_s=0.3, asks=(THERE, "127.0.0.3"))
     queue = await remote(edge, reliable=quality is Quality.HIGH_QUALITY)
     await edge.put(queue, b"hello")
@@ -76,7 +82,7 @@ async def test_receiver_dies_after_the_approval(
 
 
 async def test_data_port_may_listen_a_moment_later(machines: Machines, receiver: HandReceiver) -> None:
-    """3.2: it listens from the approval on; that S comes first is no failure."""
+    """Check that data_port may listen a moment after the approval: an earlier connect is no failure (3.2)."""
     edge = await machines.sender(t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -97,7 +103,10 @@ async def test_data_port_may_listen_a_moment_later(machines: Machines, receiver:
 async def test_receiver_dies_within_a_message(
     machines: Machines, receiver: HandReceiver, quality: Quality
 ) -> None:
-    """4.1, 4.5: `cut_short`: an uncertain message counts as sent, a certain one moves to the end and is not bound."""
+    """Check that a receiver's death within a message is `cut_short` (4.1, 4.5).
+
+    An uncertain message counts as sent; a certain one moves to the end and is not bound.
+    """
     edge = await machines.sender(connect_timeout_s=0.3)
     certain = quality is Quality.HIGH_QUALITY
     queue = await remote(edge, reliable=certain, maxMessageBytes=len(LARGE))
@@ -112,7 +121,7 @@ async def test_receiver_dies_within_a_message(
 
 
 async def begins_and_breaks(receiver: HandReceiver) -> None:
-    """A receiver that closes with octets unread: the connection is reset."""
+    """Start to receive, then close with unread octets, which resets the connection."""
     sock = await receiver.accept(receiver.data_port)
     assert await receiver.octets(sock)
     reset_on_close(sock)
@@ -122,7 +131,7 @@ async def begins_and_breaks(receiver: HandReceiver) -> None:
 async def test_receiver_resets_and_sends_failure(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.2: it will not have the message; that the connection broke is found out first, and FAILURE counts."""
+    """Check that FAILURE counts although the sender detects the receiver's reset first (4.2)."""
     broke = asyncio.Event()
     failed_then = Sender.failed
 
@@ -144,18 +153,21 @@ async def test_receiver_resets_and_sends_failure(
 
 
 async def test_t_wait4_within_a_message(machines: Machines, receiver: HandReceiver) -> None:
-    """4.1, 4.2: moved to the end and bound: whether the last octet was sent is unknown."""
+    """Check that T_WAIT4 within a message moves it to the end and binds it (4.1, 4.2).
+
+    It is unknown whether the last octet was sent.
+    """
     edge = await machines.sender(t_wait4_s=0.5)
     queue = await remote(edge, maxMessageBytes=len(LARGE))
     await edge.put(queue, LARGE)
     await receiver.chosen()
-    await receiver.accept(receiver.data_port)  # and does not read
+    await receiver.accept(receiver.data_port)  # and reads nothing
     await until(lambda: failed(edge, "cut_short") == 1)
     assert (await state(edge, queue))[1] == THERE
 
 
 async def test_missing_answers_do_not_count_as_failures(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: only FAILUREs count; a message without an answer is tried for ever."""
+    """Check that missing answers do not count as failures: only FAILUREs limit retries (4.2)."""
     edge = await machines.sender(max_attempts=1, t_wait1_s=0.05)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -166,7 +178,7 @@ async def test_missing_answers_do_not_count_as_failures(machines: Machines, rece
 
 
 async def test_condition_of_an_empty_queue_is_cleared(machines: Machines) -> None:
-    """docs/rqp.md: what did not get through has expired."""
+    """Check that the condition of an empty queue is cleared: the failing message has expired (docs/rqp.md)."""
     edge = await machines.sender(t_wait1_s=0.1)
     queue = await remote(edge, spec={"messageTTL": "1s"})
     await edge.put(queue, b"hello")
@@ -177,7 +189,7 @@ async def test_condition_of_an_empty_queue_is_cleared(machines: Machines) -> Non
 
 
 async def test_ports_rest_after_a_timeout(machines: Machines, receiver: HandReceiver) -> None:
-    """1.2: a late confirmation must not be taken for another attempt's."""
+    """Check that ports rest after a timeout: a late confirmation must not count for another attempt (1.2)."""
     edge = await machines.sender(t_wait4_s=0.5, port_rest_s=600.0, sender_ports=port_range(2))
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -194,7 +206,10 @@ async def test_ports_rest_after_a_timeout(machines: Machines, receiver: HandRece
 
 
 async def test_resting_ports_serve_other_receivers(machines: Machines, receiver: HandReceiver) -> None:
-    """1.2: they rest for this receiver; the condition of queues that wait for them says so."""
+    """Check that resting ports serve other receivers (1.2).
+
+    The condition of queues that wait for the ports says so.
+    """
     edge = await machines.sender(
         asks=(THERE, "127.0.0.3"), t_wait4_s=0.5, port_rest_s=600.0, sender_ports=port_range(1)
     )
@@ -220,7 +235,7 @@ async def test_resting_ports_serve_other_receivers(machines: Machines, receiver:
 
 
 async def test_a_port_of_a_cancelled_attempt_rests(machines: Machines, receiver: HandReceiver) -> None:
-    """1.2: its receiver knows the port and may send late; for others it is free."""
+    """Check that a port of a cancelled attempt rests for its receiver, which may send late, only (1.2)."""
     edge = await machines.sender(port_rest_s=600.0, sender_ports=port_range(1), connect_timeout_s=20.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -238,7 +253,7 @@ async def test_a_port_of_a_cancelled_attempt_rests(machines: Machines, receiver:
 async def test_message_in_flight_may_be_confirmed_during_a_drain(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: and nothing more is asked."""
+    """Check that a message in flight may be confirmed during a drain, and no more are sent (4.2)."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"out", b"not yet")
@@ -254,7 +269,7 @@ async def test_message_in_flight_may_be_confirmed_during_a_drain(
 
 
 async def test_paused_queue_is_not_sent(machines: Machines, receiver: HandReceiver) -> None:
-    """4: what it holds waits in its places until it is resumed."""
+    """Check that a paused queue is not sent: its messages keep their places until it is resumed (4)."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"one")
@@ -268,7 +283,10 @@ async def test_paused_queue_is_not_sent(machines: Machines, receiver: HandReceiv
 
 
 async def test_another_replica_resends_with_the_same_id(machines: Machines, receiver: HandReceiver) -> None:
-    """2.3, 4.2: with the same id and address, to the same receiver; ownership moves with the process that ends."""
+    """Check that another replica resends with the same id and address, to the same receiver (2.3, 4.2).
+
+    Ownership moves when the first process ends.
+    """
     edge = await machines.sender(t_wait4_s=0.3)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -288,7 +306,7 @@ async def test_another_replica_resends_with_the_same_id(machines: Machines, rece
 
 
 async def test_note_of_another_version_is_replaced(machines: Machines, receiver: HandReceiver) -> None:
-    """2.3: a message gets a new id before it is sent, whatever its note was."""
+    """Check that a note of another version is replaced: the message gets a new id before it is sent (2.3)."""
     edge = await machines.sender(asks=(), t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -309,7 +327,7 @@ async def test_note_of_another_version_is_replaced(machines: Machines, receiver:
 async def test_messages_waiting_for_a_retry_are_bounded(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/rqp.md: of each queue; beyond that nothing more is leased."""
+    """Check that each queue's messages waiting for a retry are bounded; further ones are not leased (docs/rqp.md)."""
     monkeypatch.setattr(prefetch_buffer, "MAX_WAITING", 2)
     monkeypatch.setattr(prefetch_buffer, "WANTED", 1)
     edge = await machines.sender(first_backoff_s=600.0, max_backoff_s=600.0)
@@ -329,7 +347,10 @@ async def test_messages_waiting_for_a_retry_are_bounded(
 async def test_lost_ownership_stops_sending_at_once(
     new_server: NewServer, machines: Machines, receiver: HandReceiver
 ) -> None:
-    """docs/rqp.md: before another process can own it, also with a message in flight."""
+    """Check that lost ownership stops sending before another process can own the queue (docs/rqp.md).
+
+    This includes a message in flight.
+    """
     server = await new_server()
     outbox = {"lease_s": 3.0, "renew_s": 0.3}
     edge = await machines.sender(server=server, edge={"outbox": outbox}, t_wait4_s=600.0)
@@ -353,7 +374,7 @@ async def test_lost_ownership_stops_sending_at_once(
 async def test_messages_are_returned_before_the_ownership_ends(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/rqp.md, "Order": the next owner finds the queue in order."""
+    """Check that messages are returned before the ownership ends, so that order is kept (docs/rqp.md, "Order")."""
     order: list[str] = []
     release, disown = Messages.release, Claims.disown
 
@@ -362,7 +383,7 @@ async def test_messages_are_returned_before_the_ownership_ends(
             order.append("back")
             done(error)
 
-        # as from a store that takes its time
+        # as from a slow store
         later = asyncio.get_running_loop().call_later
         release(pipe, source, given, done=lambda error: later(0.3, back, error), **how)
 

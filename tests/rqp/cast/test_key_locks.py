@@ -11,7 +11,7 @@ from tests.live import until
 class Attempts:
     def __init__(self) -> None:
         self.locks = KeyLocks()
-        self.under_way: dict[str, asyncio.Event] = {}  # those whose turn has come; set: they end
+        self.under_way: dict[str, asyncio.Event] = {}  # attempts whose turn has come; set: they end
 
     async def begin(self, name: str, *machines: str) -> asyncio.Task[None]:
         task = asyncio.create_task(self._attempt(name, frozenset(machines)))
@@ -25,7 +25,7 @@ class Attempts:
 
 
 async def test_all_unblocked_attempts_proceed() -> None:
-    """Not only the next one: the others ask other machines."""
+    """Check that all unblocked attempts proceed, not only the next: the others ask other machines."""
     attempts = Attempts()
     tasks = [
         await attempts.begin("both", "10.0.0.1", "10.0.0.2"),

@@ -1,4 +1,4 @@
-"""Agents of RQP/cast that are killed in each state: another replica carries on (rqp_cast.md 2.3, 3.2, 4.2)."""
+"""Agents of RQP/cast killed in each state: another replica takes over (rqp_cast.md 2.3, 3.2, 4.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.rqp.live import LiveEdge
 from tests.rqp.program import EdgeProgram
 from tests.servers import Server
 
-SHORT = {  # s: what a dead process held is given back soon, on a machine that has other work too
+SHORT = {  # s: time until leases of a dead process are released, on a busy machine
     "outbox": {"lease_s": 1.5, "renew_s": 0.3},
     "store": {"session_timeout_s": 1.0, "heartbeat_s": 0.2, "sweep_s": 0.2},
 }
@@ -27,12 +27,12 @@ NewServer = Callable[[], Awaitable[Server]]
 
 
 def program(server: Server, net: Net, folder: Path, host: str, *asked: str, **cast: Any) -> EdgeProgram:
-    """An edge of its own, that can be killed."""
+    """Return an edge in a separate process, to be killed."""
     return EdgeProgram(server.url, folder, {"cast": net.machine(host, *asked, **cast), **SHORT})
 
 
 async def outgoing(edge: LiveEdge) -> Queue:
-    """A transmission queue with short leases."""
+    """Create a transmission queue with short leases."""
     return await remote(edge, spec={"visibilityTimeout": "100ms"})
 
 
@@ -60,7 +60,7 @@ async def test_killed_sender_is_replaced_with_the_same_id(
     tmp_path: Path,
     reach: Callable[[HandReceiver], Awaitable[AcceptReceiverMsg]] | None,
 ) -> None:
-    """2.3, 4.2: whichever state it was in, the same message is sent under the same id and address."""
+    """Check that a sender killed in any state is replaced with the same id and address (2.3, 4.2)."""
     server = await new_server()
     looker = await machines.receiver("127.0.0.9", server, receives=False)
     async with program(server, machines.net, tmp_path, HERE, THERE, receives=False) as doomed:
@@ -88,7 +88,10 @@ async def test_killed_sender_is_replaced_with_the_same_id(
 async def test_sent_message_stays_bound_after_a_crash(
     new_server: NewServer, machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """4.2: its receiver was stored before the first octet was sent; only that receiver is asked."""
+    """Check that a sent message stays bound after a crash (4.2).
+
+    Its receiver was stored before the first octet was sent; only that receiver is asked.
+    """
     server = await new_server()
     looker = await machines.receiver("127.0.0.9", server, receives=False)
     asked = (THERE, "127.0.0.3")
@@ -109,7 +112,10 @@ async def test_sent_message_stays_bound_after_a_crash(
 async def test_killed_receiver_frees_its_queue_at_once(
     new_server: NewServer, machines: Machines, hands: HandSender, tmp_path: Path
 ) -> None:
-    """3.2: its reservation would last half a minute; processes of this machine see that it is dead."""
+    """Check that a killed receiver frees its queue at once (3.2).
+
+    Its reservation would last 30 s, but processes of the same machine detect its death.
+    """
     server = await new_server()
     looker = await machines.sender("127.0.0.9", server, asks=(), sends=False)
     queue = await keyed(looker)
@@ -123,7 +129,7 @@ async def test_killed_receiver_frees_its_queue_at_once(
 
 
 async def answered(hands: HandSender) -> bool:
-    """Ask until there is an answer."""
+    """Ask once; return whether there was an answer."""
     hands.ask()
     try:
         hands.findreceiver.accept()[0].close()
@@ -135,19 +141,19 @@ async def answered(hands: HandSender) -> bool:
 async def test_duplicate_after_a_receivers_crash_is_recognized(
     new_server: NewServer, machines: Machines, hands: HandSender, tmp_path: Path
 ) -> None:
-    """5.4, 5.5: it had stored the message; asked again, another replica knows its id."""
+    """Check that another replica recognizes a duplicate after a receiver's crash (5.4, 5.5)."""
     server = await new_server()
     looker = await machines.receiver("127.0.0.9", server)
     queue = await keyed(looker)
     async with program(server, machines.net, tmp_path, THERE, sends=False, reservation_s=1.0) as doomed:
         offer = await hands.asked()
-        hands.endtransmission.close()  # the sender does not hear it
+        hands.endtransmission.close()  # the sender does not receive it
         await hands.say(offer.accept_port, _approval(5))
         await hands.data(offer, b"hello")
         await until(lambda: looker.bodies(queue))
         await doomed.kill()
     await machines.receiver(server=server)
-    await until(lambda: is_free(looker, queue))  # it may have died before it could say so
+    await until(lambda: is_free(looker, queue))  # it may have died before it could report that
     hands.endtransmission = hands.listen()
     assert await hands.send(b"hello", id=5) is Result.FAILURE
     assert await looker.bodies(queue) == [b"hello"]

@@ -23,7 +23,7 @@ from tests.rqp.live import LiveEdge
 
 
 class Resolver:
-    """Names and what they mean now."""
+    """A resolver of names with changing addresses."""
 
     def __init__(self, **names: list[str]) -> None:
         self.names = names
@@ -43,7 +43,7 @@ async def sends(edge: LiveEdge, receiver: HandReceiver, body: bytes) -> None:
 async def test_file_is_reread_when_it_changes(
     machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """1.1: the machines listed at the time of the question are asked."""
+    """Check that the file is read again when it changes: machines listed at the question are asked (1.1)."""
     file = machines.net.rqprc(tmp_path / ".rqprc", ["127.0.0.3"])
     edge = await machines.sender(asks=(), rqprc=file, t_wait1_s=0.1)
     queue = await remote(edge)
@@ -63,7 +63,10 @@ async def test_file_is_reread_when_it_changes(
 async def test_one_machine_cannot_block_answers_of_others(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.1, 3.1: so many connections of one that say nothing; one more is closed, and those of others are heard."""
+    """Check that one machine cannot block answers of others (1.1, 3.1).
+
+    Its silent connections are limited; others are accepted.
+    """
     monkeypatch.setattr(findreceiver, "MAX_OF_ADDRESS", 3)
     with HandReceiver(machines.net, "127.0.0.3") as silent:
         edge = await machines.sender(asks=(THERE, silent.host), t_wait1_s=30.0)
@@ -87,7 +90,10 @@ async def test_one_machine_cannot_block_answers_of_others(
 
 @pytest.mark.parametrize("address", ["127.255.255.255", "255.255.255.255", "224.0.0.1", "0.0.0.0"])
 def test_broadcast_address_in_settings_is_refused(address: str) -> None:
-    """1.1: no question is sent to it, and answers come from addresses that are not listed."""
+    """Check that a broadcast address in settings is refused (1.1).
+
+    Answers would come from addresses that are not listed.
+    """
     flags = read_flags([f'edges.rqp.cast.peers.x.addresses=["10.0.0.7", "{address}:11312"]'])
     fault = r"edges.rqp.cast.peers.x.addresses.1: must be the address of one machine, not a broadcast.*the command line"
     with pytest.raises(SettingsError, match=fault):
@@ -95,7 +101,7 @@ def test_broadcast_address_in_settings_is_refused(address: str) -> None:
 
 
 async def test_broadcast_address_in_the_file_is_logged(machines: Machines, tmp_path: Path) -> None:
-    """1.1: the other lines count."""
+    """Check that a broadcast address in the file is logged and other lines count (1.1)."""
     file = machines.net.rqprc(tmp_path / ".rqprc", ["127.255.255.255", "not a machine", THERE])
     edge = await machines.sender(asks=(), rqprc=file)
     (told,) = await until(lambda: edge.log.events("cast_address_of_many"))
@@ -109,7 +115,7 @@ async def test_broadcast_address_in_the_file_is_logged(machines: Machines, tmp_p
 async def test_file_may_be_in_the_home_folder(
     machines: Machines, receiver: HandReceiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.1: it is named so in the settings."""
+    """Check that the file may be in the home folder, by `~` in settings (1.1)."""
     monkeypatch.setenv("HOME", str(tmp_path))
     machines.net.rqprc(tmp_path / ".rqprc", [THERE])
     edge = await machines.sender(asks=(), rqprc="~/.rqprc")
@@ -120,7 +126,7 @@ async def test_file_may_be_in_the_home_folder(
 async def test_bad_lines_of_the_file_are_skipped(
     machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """1.1: a line that names no machine is logged with its number and skipped; the others count."""
+    """Check that bad lines of the file are logged with their number and skipped (1.1)."""
     lines = [b"# machines", b"\xff\xfe\x00", b"two words", b"::1", b"10.0.0.999", b"host:99999", b"", b"a..b"]
     file = tmp_path / ".rqprc"
     file.write_bytes(b"\n".join([*lines, machines.net.at(THERE).encode() + b" # there"]))
@@ -135,7 +141,10 @@ async def test_bad_lines_of_the_file_are_skipped(
 async def test_missing_file_is_logged_and_read_later(
     machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """1.1: this is logged; once the file exists, its machines are asked. Its last content is kept."""
+    """Check that a missing file is logged and read once it exists (1.1).
+
+    When it is removed, its last content is kept.
+    """
     file = tmp_path / ".rqprc"
     edge = await machines.sender(asks=(), rqprc=file, t_wait1_s=0.1)
     queue = await remote(edge)
@@ -150,7 +159,7 @@ async def test_missing_file_is_logged_and_read_later(
 
 
 async def test_names_are_resolved_at_the_question(machines: Machines, receiver: HandReceiver) -> None:
-    """1.1: all addresses of a name are asked; an unknown name does not keep others from being asked."""
+    """Check that names are resolved at the question, to all addresses; unknown names delay no others (1.1)."""
     resolver = Resolver(there=[THERE, "127.0.0.3", "::1"])
     edge = await machines.sender(
         asks=("nowhere", "there"), edge={"look_up": resolver, "lookup_s": 0.2}, t_wait1_s=0.1
@@ -171,7 +180,7 @@ async def test_names_are_resolved_at_the_question(machines: Machines, receiver: 
 async def test_an_answer_counts_from_any_address_of_a_name(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """1.1: `.rqprc` names a machine, and the machine answers from the address that the name has now."""
+    """Check that an answer counts from any present address of a name in `.rqprc` (1.1)."""
     resolver = Resolver(there=["127.0.0.3"])
     edge = await machines.sender(asks=("there",), edge={"look_up": resolver, "lookup_s": 0.05}, t_wait1_s=0.1)
     queue = await remote(edge)
@@ -182,7 +191,7 @@ async def test_an_answer_counts_from_any_address_of_a_name(
 
 
 async def test_condition_names_missing_machines(machines: Machines) -> None:
-    """1.1: the condition of a transmission queue without machines says so."""
+    """Check that the condition of a transmission queue without machines says so (1.1)."""
     edge = await machines.sender(asks=(), t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -190,7 +199,7 @@ async def test_condition_names_missing_machines(machines: Machines) -> None:
 
 
 async def test_groups_in_the_store(machines: Machines, receiver: HandReceiver) -> None:
-    """1.1, 2.2: they are asked as soon as they are there, in the manner that they say, and no more once they go."""
+    """Check that groups in the store are asked while they exist, with their settings (1.1, 2.2)."""
     edge = await machines.sender(asks=(), t_wait1_s=0.1)
     queue = await remote(edge)
     spec = {"protocol": "rqp-cast", "addresses": [machines.net.at(THERE)], "omitAddress": True}
@@ -207,7 +216,7 @@ async def test_groups_in_the_store(machines: Machines, receiver: HandReceiver) -
 
 
 async def test_settings_override_groups_in_the_store(machines: Machines, receiver: HandReceiver) -> None:
-    """1.1: of the same name."""
+    """Check that settings override groups of the same name in the store (1.1)."""
     edge = await machines.sender()
     spec = {"protocol": "rqp-cast", "addresses": ["127.0.0.3"]}
     await edge.tools.peers.apply("others", PeerSpec.model_validate(spec), "cli")
@@ -217,12 +226,12 @@ async def test_settings_override_groups_in_the_store(machines: Machines, receive
 
 
 async def test_trusted_address_identifies_the_receiver(machines: Machines, receiver: HandReceiver) -> None:
-    """2.2, 4.2: with trust_address a message is bound to the address in the field, wherever the answer comes from."""
+    """Check that a trusted address identifies the receiver, wherever its answer comes from (2.2, 4.2)."""
     addresses = [machines.net.at(THERE), machines.net.at("127.0.0.3")]
     group = {"far": {"addresses": addresses, "trust_address": True}}
     edge = await machines.sender(asks=(), peers=group, t_wait4_s=1.0)
     queue = await remote(edge)
-    with HandReceiver(machines.net, "127.0.0.3") as replica:  # of the same system
+    with HandReceiver(machines.net, "127.0.0.3") as replica:  # another machine of the same system
         await edge.put(queue, b"hello")
         first = await receiver.chosen(address="10.1.1.1")
         await receiver.data()
@@ -231,7 +240,7 @@ async def test_trusted_address_identifies_the_receiver(machines: Machines, recei
         async def is_refused() -> bool:
             await replica.question()
             await replica.offer(address="10.9.9.9")
-            return unheard(edge, "other_receiver") > 0  # an answer that comes too late is not
+            return unheard(edge, "other_receiver") > 0  # a late answer is not
 
         await until(is_refused)
         second = await replica.chosen(address="10.1.1.1")
@@ -244,7 +253,7 @@ async def test_trusted_address_identifies_the_receiver(machines: Machines, recei
 async def test_hanging_lookup_delays_no_other_name(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.1: questions are sent without it."""
+    """Check that a hanging look-up delays no other name: questions are sent without it (1.1)."""
     monkeypatch.setattr(machines_module, "LOOK_UP_S", 0.1)
     names = {"there": ["127.0.0.9"]}
 
@@ -261,7 +270,7 @@ async def test_hanging_lookup_delays_no_other_name(
 
 
 async def test_addresses_are_forgotten_with_their_name(machines: Machines, tmp_path: Path) -> None:
-    """1.1."""
+    """Check that addresses are forgotten with their name (1.1)."""
     file = machines.net.rqprc(tmp_path / ".rqprc", ["there", "elsewhere"])
     resolver = Resolver(there=[THERE], elsewhere=["127.0.0.9"])
     edge = await machines.sender(asks=(), rqprc=file, edge={"look_up": resolver, "lookup_s": 0.05})

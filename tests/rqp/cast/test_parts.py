@@ -35,7 +35,10 @@ RANGE = "20000-20001"
 
 
 def test_notes_round_trip() -> None:
-    """4.2: of whatever it is; times within the clocks' exactness, since another machine may read them."""
+    """Check that notes of any content round-trip (4.2).
+
+    Times are exact within the clocks' difference, since another machine may read them.
+    """
     clock = Clock()
     for kept in (
         Kept(),
@@ -63,7 +66,7 @@ def test_foreign_note_is_ignored(text: str) -> None:
 
 
 async def test_ids_wrap_around_without_zero(server: Server) -> None:
-    """2.3: 32 bits, each once, and never 0, which means none."""
+    """Check that ids wrap around without zero: 32 bits, each once, and 0 means none (2.3)."""
     store = Store(server.url, "test")
     await store.registry.next_ids(1)
     key = store.registry.keys.cast_ids
@@ -80,7 +83,7 @@ async def test_ids_wrap_around_without_zero(server: Server) -> None:
 
 
 def test_questions_of_an_address_are_rate_limited() -> None:
-    """3.2: its allowance at once, then as many a second; others have their own."""
+    """Check that questions are rate-limited per address: a burst at once, then a rate (3.2)."""
     allowance = RateLimit(10)
     assert [allowance.take("a", 0.0) for _ in range(11)] == [True] * 10 + [False]
     assert allowance.take("b", 0.0)
@@ -89,7 +92,7 @@ def test_questions_of_an_address_are_rate_limited() -> None:
 
 
 def test_forged_addresses_cost_bounded_memory() -> None:
-    """3.2."""
+    """Check that forged addresses cost bounded memory (3.2)."""
     allowance = RateLimit(10)
     for number in range(3 * ADDRESSES):
         allowance.take(str(number), 0.0)
@@ -100,11 +103,11 @@ def test_forged_addresses_cost_bounded_memory() -> None:
 
 
 PEER, OTHER = PeerKey("10.0.0.1", 7), PeerKey("10.0.0.2", 7)
-AWAY = "192.0.2.1"  # no machine has it (RFC 5737)
+AWAY = "192.0.2.1"  # an address of no machine (RFC 5737)
 
 
 class Machine:
-    """Two processes of it, with the same two ports."""
+    """Two processes of one machine, with the same two ports."""
 
     def __init__(self, rest_s: float = 60.0) -> None:
         numbers = CastSettings(receiver_ports=port_range(2)).receiver_range
@@ -128,7 +131,7 @@ class Machine:
         return port
 
     def open_all(self, ports: Ports, whom: PeerKey) -> list[Port]:
-        """None, or both."""
+        """Return both ports opened, or an empty list."""
         if not ports.has(1, whom):
             return []
         return [self.open(ports, whom) for _ in range(2)]
@@ -136,7 +139,10 @@ class Machine:
 
 @pytest.mark.parametrize("whom", [PEER, ANY_PEER])
 async def test_resting_port_is_not_used_for_the_same_peer(whom: PeerKey) -> None:
-    """1.2: not by another process of this machine either, and not to be connected to; then it is free again."""
+    """Check that a resting port is not used for the same peer until its rest ends (1.2).
+
+    This holds for another process of this machine too, and for connects.
+    """
     with Machine(rest_s=0.3) as machine:
         port = machine.open(machine.one, whom)
         port.close(rests=True)
@@ -150,7 +156,7 @@ async def test_resting_port_is_not_used_for_the_same_peer(whom: PeerKey) -> None
 
 
 async def test_waiter_gets_a_port_after_its_rest() -> None:
-    """1.2."""
+    """Check that a waiter gets a port after its rest (1.2)."""
     with Machine(rest_s=0.1) as machine:
         first, _ = machine.open_all(machine.one, ANY_PEER)
         first.close(rests=True)
@@ -161,7 +167,7 @@ async def test_waiter_gets_a_port_after_its_rest() -> None:
 
 @pytest.mark.parametrize("whom", [OTHER, PeerKey(PEER.peer, 8)])
 async def test_resting_port_serves_other_peers(whom: PeerKey) -> None:
-    """1.2: other peers, and the same one for other keys; in every process."""
+    """Check that a resting port serves other peers, and the same peer for other keys, in each process (1.2)."""
     with Machine() as machine:
         for port in machine.open_all(machine.one, PEER):
             port.close(rests=True)
@@ -176,7 +182,7 @@ async def test_resting_port_serves_other_peers(whom: PeerKey) -> None:
 
 
 async def test_port_is_assigned_after_it_was_opened() -> None:
-    """1.2: it cannot be for one that it rests for; in every process."""
+    """Check that a port is assigned after it was opened, as it may rest for this peer, in each process (1.2)."""
     with Machine() as machine:
         first, second = machine.open_all(machine.one, ANY_PEER)
         assert first.assign(PEER)
@@ -195,7 +201,7 @@ async def test_port_is_assigned_after_it_was_opened() -> None:
 
 
 async def test_waiter_may_get_a_port_that_rests_for_another_peer() -> None:
-    """1.2."""
+    """Check that a waiter may get a port that rests for another peer (1.2)."""
     with Machine() as machine:
         first, _ = machine.open_all(machine.one, PEER)
         waiting = [asyncio.ensure_future(machine.one.opened(60.0, whom)) for whom in (PEER, OTHER)]
@@ -208,7 +214,7 @@ async def test_waiter_may_get_a_port_that_rests_for_another_peer() -> None:
 
 
 async def test_ports_without_rest_are_preferred() -> None:
-    """1.2: a late message for another peer would disturb the port's new user."""
+    """Check that ports without rest are preferred: late messages for another peer would disturb the new user (1.2)."""
     with Machine() as machine:
         first, second = machine.open_all(machine.one, PEER)
         first.close(rests=True)
@@ -220,7 +226,7 @@ async def test_ports_without_rest_are_preferred() -> None:
 
 
 async def test_number_of_resting_ports_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1.2: each costs a descriptor, however many peers there are."""
+    """Check that the number of resting ports is limited, since each uses a descriptor (1.2)."""
     monkeypatch.setattr(ports_module, "MAX_RESTS", 4)
     with Machine() as machine:
         for whom in (PEER, OTHER):
@@ -232,7 +238,7 @@ async def test_number_of_resting_ports_is_limited(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_waiter_gets_the_first_free_port() -> None:
-    """1.2."""
+    """Check that a waiter gets the first free port (1.2)."""
     ports = Ports(HERE, CastSettings(receiver_ports=port_range(2)).receiver_range, 60.0)
     held = [port for _ in range(2) if (port := ports.open()) is not None]
     waiting = asyncio.ensure_future(ports.opened(60.0))
@@ -247,7 +253,7 @@ async def test_waiter_gets_the_first_free_port() -> None:
 
 
 async def test_ports_of_a_missing_address() -> None:
-    """1.2: the machine may have it again, and then all of them."""
+    """Check that ports of a missing address are all available again when the machine has it (1.2)."""
     ports = Ports(AWAY, CastSettings(sender_ports=port_range(2)).sender_range, 60.0)
     for _ in range(3):
         assert ports.open(PEER) is None
@@ -255,7 +261,7 @@ async def test_ports_of_a_missing_address() -> None:
 
 
 async def test_port_that_failed_to_open_stays_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1.2: whatever the error was."""
+    """Check that a port that failed to open stays available, whatever the error (1.2)."""
 
     def fail(*_: object) -> socket.socket:
         raise OSError(errno.EIO, "a fault of the machine")
@@ -273,7 +279,7 @@ async def test_port_that_failed_to_open_stays_available(monkeypatch: pytest.Monk
 
 
 async def test_concurrent_declines_are_limited(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """3.3: further receivers wait for T_WAIT2."""
+    """Check that concurrent declines are limited: further receivers wait for T_WAIT2 (3.3)."""
     edge = await machines.sender()
     monkeypatch.setattr(declines, "MAX_DECLINED", 2)
     found = Declines(edge.service.settings.cast, agent(edge).machines)
@@ -284,14 +290,14 @@ async def test_concurrent_declines_are_limited(machines: Machines, monkeypatch: 
         for _ in range(2):
             assert await receiver.is_declined()
         found.decline(offer)
-        assert await receiver.is_declined(), "those before are over"
+        assert await receiver.is_declined(), "earlier declines have ended"
         with pytest.raises(BlockingIOError):
             receiver.accept_port.accept()
     await found.close()
 
 
 def test_default_times_are_those_of_the_spec() -> None:
-    """3, 4.2: those of the machines, which are those of the document."""
+    """Check that default times are those of the spec (3, 4.2)."""
     settings = CastSettings()
     assert settings.sender() == SenderSettings()
     assert settings.receiver(settings) == ReceiverSettings()

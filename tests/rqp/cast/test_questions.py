@@ -1,4 +1,7 @@
-"""Questions that a receiving agent of RQP/cast does not answer; what hostile ones cost (rqp_cast.md 1.2, 2.2, 3.2)."""
+"""Questions left unanswered by a receiving agent of RQP/cast, and the cost of hostile ones.
+
+(rqp_cast.md 1.2, 2.2, 3.2)
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from tests.rqp.conftest import NewServer
 
 
 async def test_unknown_key_is_not_answered(machines: Machines, hands: HandSender) -> None:
-    """3.2: silence, counted by its reason; a queue that gets the key is found at once."""
+    """Check that an unknown key is not answered but counted, and a queue that gets the key is found at once (3.2)."""
     edge = await machines.receiver()
     hands.ask()
     await until(lambda: unanswered(edge, "unknown_key") == 1)
@@ -30,7 +33,7 @@ async def test_unknown_key_is_not_answered(machines: Machines, hands: HandSender
 
 
 async def test_key_may_move_to_another_queue(machines: Machines, hands: HandSender) -> None:
-    """3.2: the queue that has the key now is the one that is meant."""
+    """Check that a key may move to another queue, which then receives (3.2)."""
     edge = await machines.receiver()
     first = await keyed(edge, "first")
     assert await hands.send(b"1", id=1) is Result.SUCCESS
@@ -41,7 +44,7 @@ async def test_key_may_move_to_another_queue(machines: Machines, hands: HandSend
 
 
 async def test_transmission_queue_is_not_answered(machines: Machines, hands: HandSender) -> None:
-    """3.2: never answers; its key is of those that are asked for, not of those that are here."""
+    """Check that a transmission queue is not answered: its key belongs to another system (3.2)."""
     edge = await machines.receiver()
     await remote(edge)
     hands.ask()
@@ -50,7 +53,7 @@ async def test_transmission_queue_is_not_answered(machines: Machines, hands: Han
 
 @pytest.mark.parametrize("datagram", [b"", b"\0", b"\x7f\0\0\1\0\0\0", b"\x7f\0\0\1\0\0\0\7\0", b"x" * 1400])
 async def test_malformed_question_is_counted(machines: Machines, hands: HandSender, datagram: bytes) -> None:
-    """3.2: `bad_size`."""
+    """Check that a malformed question is counted as `bad_size` (3.2)."""
     edge = await machines.receiver()
     await keyed(edge)
     hands.throw(datagram)
@@ -60,7 +63,7 @@ async def test_malformed_question_is_counted(machines: Machines, hands: HandSend
 async def test_question_with_a_forged_address_is_dropped(
     machines: Machines, hands: HandSender, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """2.2: no question can cause a connection to a third machine."""
+    """Check that a question with a forged address is dropped and connects to no third machine (2.2)."""
     edge = await machines.receiver()
     await keyed(edge)
     with HandSender(machines.net, "127.0.0.9") as third:
@@ -70,14 +73,17 @@ async def test_question_with_a_forged_address_is_dropped(
         told = [
             record for record in caplog.records if getattr(record, "action", "") == "cast_foreign_address"
         ]
-        assert len(told) == 1, "once for an address"
+        assert len(told) == 1, "once per address"
         assert "trust_address" in told[0].getMessage()
         with pytest.raises(BlockingIOError):
             third.findreceiver.accept()
 
 
 async def test_trusted_address_behind_nat_is_answered(machines: Machines, hands: HandSender) -> None:
-    """2.2, 2.3: the answer goes to the question's source, and the field names the owner of the id."""
+    """Check that a trusted address behind NAT is answered at the question's source (2.2, 2.3).
+
+    The address in the field identifies the owner of the id.
+    """
     group = {"far": {"addresses": [HERE, "127.0.0.9"], "trust_address": True}}
     edge = await machines.receiver(peers=group)
     queue = await keyed(edge)
@@ -87,7 +93,9 @@ async def test_trusted_address_behind_nat_is_answered(machines: Machines, hands:
     await hands.data(offer, b"hello")
     assert (await hands.end()).result is Result.SUCCESS
     assert await edge.bodies(queue) == [b"hello"]
-    with HandSender(machines.net, "127.0.0.9") as replica:  # carries on with the id and address of the other
+    with HandSender(
+        machines.net, "127.0.0.9"
+    ) as replica:  # continues with the id and address of the other one
         offer = await replica.asked()
         approval = replace(replica.approval(5, Quality.HIGH_QUALITY), address=HERE)
         await replica.say(offer.accept_port, encode_accept_receiver(approval))
@@ -97,7 +105,10 @@ async def test_trusted_address_behind_nat_is_answered(machines: Machines, hands:
 
 
 async def test_question_without_free_ports_is_not_answered(machines: Machines, hands: HandSender) -> None:
-    """1.2: a question is not answered while all ports are open or rest, and is counted."""
+    """Check that a question without free ports is not answered but counted (1.2).
+
+    Ports are in use while open or resting.
+    """
     edge = await machines.receiver(
         receiver_ports=port_range(2), port_rest_s=0.3, t_wait2_s=0.3, t_wait1_s=0.1
     )
@@ -115,8 +126,10 @@ async def test_question_without_free_ports_is_not_answered(machines: Machines, h
 
 
 async def test_resting_ports_do_not_block_other_peers_and_keys(machines: Machines, hands: HandSender) -> None:
-    """1.2: of the answers to a question only the first is taken; whoever is never first rests, and is heard all the
-    same, by others and for other keys."""
+    """Check that resting ports do not block other peers and keys (1.2).
+
+    A receiver whose answer is never the first rests its ports, and still answers others.
+    """
     edge = await machines.receiver(receiver_ports=port_range(2), port_rest_s=600.0, t_wait2_s=0.2)
     await keyed(edge)
     await keyed(edge, "other", key=8)
@@ -130,7 +143,7 @@ async def test_resting_ports_do_not_block_other_peers_and_keys(machines: Machine
 
 
 async def test_malformed_approval_does_not_rest_ports(machines: Machines, hands: HandSender) -> None:
-    """1.2: ports rest after timeouts only, so that they cannot be exhausted quickly."""
+    """Check that a malformed approval does not rest ports, so that they cannot be exhausted quickly (1.2)."""
     edge = await machines.receiver(receiver_ports=port_range(2), port_rest_s=600.0)
     await keyed(edge)
     for number in range(1, 6):
@@ -141,7 +154,7 @@ async def test_malformed_approval_does_not_rest_ports(machines: Machines, hands:
 
 
 async def test_ports_of_other_processes_are_skipped(machines: Machines, hands: HandSender) -> None:
-    """1.2: of the range, whichever can be had; two replicas of one machine never have the same."""
+    """Check that ports of other processes are skipped: two replicas of a machine never share one (1.2)."""
     ports = port_range()
     edge = await machines.receiver(receiver_ports=ports)
     queue = await keyed(edge)
@@ -158,7 +171,7 @@ async def test_ports_of_other_processes_are_skipped(machines: Machines, hands: H
 
 
 async def test_port_accepts_only_its_peer(machines: Machines, hands: HandSender) -> None:
-    """1.2: other connections are closed and counted, and the session continues."""
+    """Check that a port accepts only its peer: other connections are closed and counted (1.2)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -174,7 +187,7 @@ async def test_port_accepts_only_its_peer(machines: Machines, hands: HandSender)
 
 
 async def test_a_port_takes_one_connection(machines: Machines, hands: HandSender) -> None:
-    """1.2."""
+    """Check that a port takes one connection (1.2)."""
     edge = await machines.receiver()
     await keyed(edge)
     offer = await hands.asked()
@@ -189,7 +202,7 @@ async def test_a_port_takes_one_connection(machines: Machines, hands: HandSender
 
 
 async def test_one_machine_cannot_have_all_sessions(machines: Machines, hands: HandSender) -> None:
-    """3.2: max_sessions_per_address; others are still answered."""
+    """Check that one machine cannot have all sessions: max_sessions_per_address (3.2)."""
     edge = await machines.receiver(max_sessions_per_address=2)
     for key in range(4):
         await keyed(edge, f"queue {key}", key=key)
@@ -202,7 +215,7 @@ async def test_one_machine_cannot_have_all_sessions(machines: Machines, hands: H
 
 
 async def test_question_waits_for_a_slot(machines: Machines, hands: HandSender) -> None:
-    """1.2: in its turn, if the machine has all its sessions already."""
+    """Check that a question waits in order for a slot if the machine has all its sessions (1.2)."""
     edge = await machines.receiver(max_sessions_per_address=1, t_wait1_s=60.0)
     for key in range(3):
         await keyed(edge, f"queue {key}", key=key)
@@ -218,7 +231,7 @@ async def test_question_waits_for_a_slot(machines: Machines, hands: HandSender) 
 
 
 async def test_a_question_waits_for_ports(machines: Machines, hands: HandSender) -> None:
-    """1.2."""
+    """Check that a question waits for ports (1.2)."""
     edge = await machines.receiver(receiver_ports=port_range(2), t_wait1_s=60.0)
     await keyed(edge)
     await keyed(edge, "other", key=8)
@@ -233,7 +246,7 @@ async def test_a_question_waits_for_ports(machines: Machines, hands: HandSender)
 async def test_questions_waiting_for_a_slot_are_bounded(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.2: for one address and for all; other machines are answered."""
+    """Check that questions waiting for a slot are bounded, per address and in total (1.2)."""
     monkeypatch.setattr(session_slots, "MAX_WAITING_OF_ADDRESS", 2)
     monkeypatch.setattr(session_slots, "MAX_WAITING", 3)
     monkeypatch.setattr(questions, "MAX_JUDGED", 1)
@@ -260,7 +273,7 @@ async def test_questions_waiting_for_a_slot_are_bounded(
 async def test_questions_waiting_for_the_store_are_bounded(
     new_server: NewServer, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: more are dropped, wherever they come from."""
+    """Check that questions waiting for the store are bounded; further ones are dropped (3.2)."""
     monkeypatch.setattr(questions, "MAX_JUDGED", 2)
     server = await new_server()
     edge = await machines.receiver(server=server)
@@ -276,7 +289,7 @@ async def test_questions_waiting_for_the_store_are_bounded(
 async def test_flood_of_unknown_keys_does_not_wait_for_the_store(
     new_server: NewServer, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: `unknown_key`, without waiting."""
+    """Check that a flood of unknown keys is counted as `unknown_key` without waiting for the store (3.2)."""
     monkeypatch.setattr(numbers, "BUSY_S", 600.0)
     server = await new_server()
     edge = await machines.receiver(server=server)
@@ -299,7 +312,7 @@ async def test_flood_of_unknown_keys_does_not_wait_for_the_store(
 
 
 async def test_flood_of_questions_causes_bounded_work(machines: Machines, hands: HandSender) -> None:
-    """3.2: what one address may ask is bounded, and so is what waits for the store; others are answered meanwhile."""
+    """Check that a flood of questions causes bounded work, and others are answered meanwhile (3.2)."""
     edge = await machines.receiver(questions_per_second=100)
     await keyed(edge)
     chance = random.Random(1)
@@ -315,7 +328,7 @@ async def test_flood_of_questions_causes_bounded_work(machines: Machines, hands:
 
 
 async def test_flood_from_forged_addresses_frees_its_ports(machines: Machines, hands: HandSender) -> None:
-    """1.2, 2.2: a session without a real sender keeps its ports only for the connection timeout."""
+    """Check that a flood from forged addresses frees its ports after the connection timeout (1.2, 2.2)."""
     edge = await machines.receiver(max_sessions_per_address=100)
     for key in range(40):
         await keyed(edge, f"queue {key}", key=key)

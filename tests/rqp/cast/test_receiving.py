@@ -25,7 +25,7 @@ from tests.rqp.conftest import NewServer
 
 
 async def test_a_certain_message_is_inserted_and_confirmed(machines: Machines, hands: HandSender) -> None:
-    """3, 5.5: every message has the address of its sender, and SUCCESS comes once it is stored."""
+    """Check that a certain message is stored with its sender's address, then confirmed by SUCCESS (3, 5.5)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -41,7 +41,7 @@ async def test_a_certain_message_is_inserted_and_confirmed(machines: Machines, h
 async def test_an_uncertain_message_is_inserted_and_never_confirmed(
     machines: Machines, hands: HandSender
 ) -> None:
-    """5.6: whatever endtransmission_port is (2.3)."""
+    """Check that an uncertain message is inserted and never confirmed, whatever its endtransmission_port (5.6, 2.3)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -56,7 +56,7 @@ async def test_an_uncertain_message_is_inserted_and_never_confirmed(
 
 
 async def test_identical_uncertain_messages_are_both_stored(machines: Machines, hands: HandSender) -> None:
-    """2.3, 5.4: two that are alike are two."""
+    """Check that identical uncertain messages are both stored (2.3, 5.4)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     for number in (1, 2):
@@ -68,7 +68,7 @@ async def test_identical_uncertain_messages_are_both_stored(machines: Machines, 
 async def test_the_queue_is_free_before_the_confirmation_is_sent(
     machines: Machines, hands: HandSender
 ) -> None:
-    """3.5: a sender that continues at once finds the queue free, every time."""
+    """Check that the queue is free before the confirmation is sent, for a sender that continues at once (3.5)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     for number in range(1, 31):
@@ -77,7 +77,7 @@ async def test_the_queue_is_free_before_the_confirmation_is_sent(
 
 
 async def test_a_reserved_queue_does_not_answer(machines: Machines, hands: HandSender) -> None:
-    """3.2: the reservation is in the store until the session ends."""
+    """Check that a reserved queue does not answer: the reservation is in the store until the session ends (3.2)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -93,7 +93,7 @@ async def test_a_reserved_queue_does_not_answer(machines: Machines, hands: HandS
 async def test_queue_reserved_by_another_replica_is_not_answered(
     machines: Machines, hands: HandSender
 ) -> None:
-    """3.2: a reservation is for one session, of whichever replica."""
+    """Check that a queue reserved by another replica is not answered (3.2)."""
     edge = await machines.receiver()
     await machines.receiver("127.0.0.3")
     queue = await keyed(edge)
@@ -105,7 +105,7 @@ async def test_queue_reserved_by_another_replica_is_not_answered(
 
 
 async def test_session_renews_its_reservation(machines: Machines, hands: HandSender) -> None:
-    """3.2: it is renewed, longer than it would have lasted."""
+    """Check that a session renews its reservation beyond its first lease (3.2)."""
     edge = await machines.receiver(reservation_s=0.3, t_wait2_s=30.0)
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -118,7 +118,7 @@ async def test_session_renews_its_reservation(machines: Machines, hands: HandSen
 
 
 async def test_holder_of_a_reservation_is_shown(machines: Machines, hands: HandSender) -> None:
-    """3.2, docs/rqp.md: the edge, the session's number there, the sender's address."""
+    """Check that the holder of a reservation is shown: edge, session number, sender's address (3.2, docs/rqp.md)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     await hands.asked()
@@ -127,7 +127,7 @@ async def test_holder_of_a_reservation_is_shown(machines: Machines, hands: HandS
 
 
 async def test_insertion_checks_the_reservation(machines: Machines, hands: HandSender) -> None:
-    """3.2, 5.5: a session that lost its reservation stores nothing and answers FAILURE."""
+    """Check that insertion checks the reservation: a session that lost it answers FAILURE (3.2, 5.5)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -144,7 +144,7 @@ async def test_insertion_checks_the_reservation(machines: Machines, hands: HandS
 
 
 async def test_failed_confirmation_changes_nothing(machines: Machines, hands: HandSender) -> None:
-    """3.5: if R cannot connect it does nothing more."""
+    """Check that a failed confirmation changes nothing (3.5)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -157,7 +157,7 @@ async def test_failed_confirmation_changes_nothing(machines: Machines, hands: Ha
 
 
 async def test_octets_after_the_message_are_counted(machines: Machines, hands: HandSender) -> None:
-    """5.2."""
+    """Check that octets after the message are counted (5.2)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -169,7 +169,7 @@ async def test_octets_after_the_message_are_counted(machines: Machines, hands: H
 
 
 async def test_messages_may_come_octet_by_octet(machines: Machines, hands: HandSender) -> None:
-    """2: results do not depend on how TCP cut the octets."""
+    """Check that messages may come octet by octet: TCP segments do not matter (2)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -187,7 +187,7 @@ async def test_messages_may_come_octet_by_octet(machines: Machines, hands: HandS
 
 
 async def test_the_largest_message_arrives_whole(machines: Machines, hands: HandSender) -> None:
-    """5.2: a body of the limit is no damage."""
+    """Check that the largest allowed message arrives whole (5.2)."""
     edge = await machines.receiver(max_message_bytes=3 << 20)
     queue = await keyed(edge)
     body = bytes(range(256)) * (3 << 12)
@@ -196,7 +196,7 @@ async def test_the_largest_message_arrives_whole(machines: Machines, hands: Hand
 
 
 async def test_addresses_are_omitted_if_configured(machines: Machines, hands: HandSender) -> None:
-    """2.2: four octets less over TCP, both ways."""
+    """Check that addresses are omitted if configured: four octets less over TCP, both ways (2.2)."""
     group = {"quiet": {"addresses": [HERE], "omit_address": True}}
     edge = await machines.receiver(peers=group)
     queue = await keyed(edge)
@@ -210,7 +210,7 @@ async def test_addresses_are_omitted_if_configured(machines: Machines, hands: Ha
 
 
 async def test_paused_queue_is_not_answered(machines: Machines, hands: HandSender) -> None:
-    """3.2: a queue that is paused, and so takes nothing, is as silent as one that is not there."""
+    """Check that a paused queue is not answered, like a missing one (3.2)."""
     edge = await machines.receiver()
     await keyed(edge, paused=True)
     hands.ask()
@@ -218,7 +218,7 @@ async def test_paused_queue_is_not_answered(machines: Machines, hands: HandSende
 
 
 async def test_a_full_queue_is_silent(machines: Machines, hands: HandSender) -> None:
-    """3.2: it takes nothing, so that S may find another receiver, or keeps its message."""
+    """Check that a full queue is silent, so that S may find another receiver, or keeps its message (3.2)."""
     edge = await machines.receiver()
     await keyed(edge, maxLength=1)
     assert await hands.send(b"one", id=1) is Result.SUCCESS
@@ -229,8 +229,11 @@ async def test_a_full_queue_is_silent(machines: Machines, hands: HandSender) -> 
 async def test_queue_that_refused_is_checked_before_the_next_answer(
     new_server: NewServer, machines: Machines, hands: HandSender
 ) -> None:
-    """3.2: one without bounds is not asked whether it has room, until it refuses: then its questions are not answered,
-    so that S may find another receiver."""
+    """Check that a queue that refused is checked before the next answer (3.2).
+
+    A queue without bounds is assumed to have room until it refuses; then its questions are not answered, so that S may
+    find another receiver.
+    """
     server = await new_server()
     edge = await machines.receiver(server=server)
     await keyed(edge)
@@ -247,7 +250,7 @@ async def test_queue_that_refused_is_checked_before_the_next_answer(
 async def test_failed_renewal_is_retried(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: renewed by the live session, for as long as it lives."""
+    """Check that a failed renewal is retried for as long as the session lives (3.2)."""
     asked: list[float] = []
     reserve = Claims.reserve
 
@@ -261,7 +264,7 @@ async def test_failed_renewal_is_retried(
     edge = await machines.receiver(reservation_s=2.0, t_wait2_s=600.0)
     queue = await keyed(edge)
     offer = await hands.asked()
-    await until(lambda: len(asked) >= 5)  # by now what was made first has run out
+    await until(lambda: len(asked) >= 5)  # by now the first lease has expired
     assert asked[-1] - asked[0] > 2.0
     assert await is_reserved(edge, queue)
     await hands.approve(offer)
@@ -272,7 +275,7 @@ async def test_failed_renewal_is_retried(
 async def test_slow_renewal_does_not_outlive_the_session(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: freed by every end of the session, whatever was on its way to the store."""
+    """Check that a slow renewal does not outlive the session: each end frees the queue (3.2)."""
     begun, may_go, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
     reserve = Claims.reserve
 
@@ -305,7 +308,7 @@ async def test_slow_renewal_does_not_outlive_the_session(
 async def test_reservation_with_a_lost_answer_is_released(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: the store may have made it."""
+    """Check that a reservation with a lost answer is released: the store may have granted it (3.2)."""
     reserve = Claims.reserve
 
     async def lose_the_answer(*named: Any) -> int:
@@ -322,7 +325,7 @@ async def test_reservation_with_a_lost_answer_is_released(
 
 
 async def test_sessions_end_before_the_edge_does(machines: Machines, hands: HandSender) -> None:
-    """A drain answers nothing new; a session that has begun is served to its end."""
+    """Check that sessions end before the edge does: a drain answers nothing new and finishes sessions."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()

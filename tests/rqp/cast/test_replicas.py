@@ -1,4 +1,4 @@
-"""Replicas that receive on one store and are not equally fast (rqp_cast.md 3.1, 3.2)."""
+"""Replicas of different speed that receive on one store (rqp_cast.md 3.1, 3.2)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def standing_still(edge: EdgeProgram) -> Iterator[None]:
 async def test_late_replica_does_not_reserve_the_queue(
     new_server: NewServer, machines: Machines, tmp_path: Path
 ) -> None:
-    """3.2: the question was answered, and its session is over; another reservation would be in vain."""
+    """Check that a late replica does not reserve the queue: the question's session has ended (3.2)."""
     server = await new_server()
     looker = await machines.receiver(server=server)
     goal, _ = await keyed(looker), await keyed(looker, "other", OTHER_KEY)
@@ -51,7 +51,7 @@ async def test_late_replica_does_not_reserve_the_queue(
 async def test_session_of_another_sender_does_not_answer_a_question(
     new_server: NewServer, machines: Machines, tmp_path: Path
 ) -> None:
-    """3.2: only the sender of that question had an answer."""
+    """Check that a session of another sender does not mark a question as answered (3.2)."""
     server = await new_server()
     looker = await machines.receiver(server=server)
     await keyed(looker)
@@ -67,7 +67,7 @@ async def test_session_of_another_sender_does_not_answer_a_question(
 async def test_question_older_than_t_wait1_is_not_answered(
     new_server: NewServer, machines: Machines, tmp_path: Path
 ) -> None:
-    """3.1, 3.2: its sender no longer waits."""
+    """Check that a question older than T_WAIT1 is not answered: its sender no longer waits (3.1, 3.2)."""
     server = await new_server()
     looker = await machines.sender("127.0.0.9", server, asks=(), sends=False)
     goal, _ = await keyed(looker), await keyed(looker, "other", OTHER_KEY)
@@ -75,7 +75,7 @@ async def test_question_older_than_t_wait1_is_not_answered(
         with HandSender(machines.net) as hands:
             with standing_still(slow):
                 hands.ask(host=REPLICA)
-                await asyncio.sleep(0.4)  # it is to grow old
+                await asyncio.sleep(0.4)  # let it expire
             hands.ask(OTHER_KEY, host=REPLICA)
             assert (await hands.answer()).key == OTHER_KEY
         assert not await is_reserved(looker, goal)

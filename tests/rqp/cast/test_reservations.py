@@ -1,4 +1,4 @@
-"""A receiving agent keeps no queue reserved that no session has (rqp_cast.md 3.2)."""
+"""Reservations end with their session at a receiving agent (rqp_cast.md 3.2)."""
 
 from __future__ import annotations
 

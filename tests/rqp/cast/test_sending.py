@@ -19,7 +19,7 @@ from tests.tls_hello import client_hello
 async def test_a_certain_message_is_removed_once_it_is_confirmed(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """3, 4.2: and not before."""
+    """Check that a certain message is removed once it is confirmed, and not before (3, 4.2)."""
     edge = await machines.sender(t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -39,7 +39,7 @@ async def test_a_certain_message_is_removed_once_it_is_confirmed(
 
 
 async def test_uncertain_message_is_removed_once_sent(machines: Machines, receiver: HandReceiver) -> None:
-    """2.3, 4.1: ZERO_ID in id and port."""
+    """Check that an uncertain message is removed once sent, with ZERO_ID in id and port (2.3, 4.1)."""
     edge = await machines.sender()
     queue = await remote(edge, reliable=False)
     await edge.put(queue, b"perhaps")
@@ -50,7 +50,7 @@ async def test_uncertain_message_is_removed_once_sent(machines: Machines, receiv
 
 
 async def test_attribute_overrides_certainty(machines: Machines, receiver: HandReceiver) -> None:
-    """2.1, 4.3: as the msg_type of a T_MSG does."""
+    """Check that an attribute overrides certainty, as the msg_type of a T_MSG does (2.1, 4.3)."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put_records(queue, records.encode(b"perhaps", {"certain": False}))
@@ -60,7 +60,10 @@ async def test_attribute_overrides_certainty(machines: Machines, receiver: HandR
 
 
 async def test_id_is_stored_before_anything_is_sent(machines: Machines, receiver: HandReceiver) -> None:
-    """2.3: with the stable address of the agent, for a replica that takes over."""
+    """Check that the id is stored before anything is sent (2.3).
+
+    It is stored with the agent's stable address, for a replica that takes over.
+    """
     edge = await machines.sender(address="10.9.8.7")
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -72,7 +75,10 @@ async def test_id_is_stored_before_anything_is_sent(machines: Machines, receiver
 
 
 async def test_no_answer_within_t_wait1(machines: Machines, receiver: HandReceiver) -> None:
-    """4.1: a certain message moves to the end; the next question comes T_WAIT1 after the last one."""
+    """Check that without an answer within T_WAIT1 a certain message moves to the end (4.1).
+
+    The next question comes T_WAIT1 after the last one.
+    """
     edge = await machines.sender(t_wait1_s=0.3)
     queue = await remote(edge)
     await edge.put(queue, b"first", b"second")
@@ -93,7 +99,10 @@ async def test_no_answer_within_t_wait1(machines: Machines, receiver: HandReceiv
 async def test_an_uncertain_message_without_answer_is_put_back(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.1: to its place, before those leased with it; all are sent once there is an answer."""
+    """Check that an uncertain message without answer is put back before those leased with it (4.1).
+
+    All are sent once there is an answer.
+    """
     edge = await machines.sender()
     queue = await remote(edge, reliable=False)
     await edge.put(queue, *(b"%d" % number for number in range(WANTED + 8)))
@@ -109,7 +118,7 @@ async def test_an_uncertain_message_without_answer_is_put_back(
 async def test_a_certain_message_without_answer_moves_to_the_end(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.1: of all that wait, not only of those that were taken ahead."""
+    """Check that a certain message without answer moves behind all waiting ones, not only prefetched ones (4.1)."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, *(b"%d" % number for number in range(WANTED + 8)))
@@ -122,7 +131,7 @@ async def test_a_certain_message_without_answer_moves_to_the_end(
 
 
 async def test_the_first_answer_counts(machines: Machines, receiver: HandReceiver) -> None:
-    """3.3: other answers get nothing."""
+    """Check that the first answer counts, and others get nothing (3.3)."""
     edge = await machines.sender(asks=(THERE, "127.0.0.3"), t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     with HandReceiver(machines.net, "127.0.0.3") as late:
@@ -139,7 +148,7 @@ async def test_the_first_answer_counts(machines: Machines, receiver: HandReceive
 
 
 async def test_an_answer_that_is_not_taken_is_declined(machines: Machines, receiver: HandReceiver) -> None:
-    """3.3: by a connection without an octet: its receiver need not wait for T_WAIT2."""
+    """Check that an unused answer is declined by an empty connection: its receiver need not wait for T_WAIT2 (3.3)."""
     edge = await machines.sender()
     queue = await remote(edge)
     await receiver.offer(key=8)
@@ -151,7 +160,7 @@ async def test_an_answer_that_is_not_taken_is_declined(machines: Machines, recei
 
 
 async def test_a_group_whose_answers_are_not_declined(machines: Machines, receiver: HandReceiver) -> None:
-    """3.3."""
+    """Check that declining can be disabled for a group (3.3)."""
     group = {"old": {"addresses": [machines.net.at(THERE)], "decline": False}}
     edge = await machines.sender(asks=(), peers=group, t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
@@ -164,7 +173,10 @@ async def test_a_group_whose_answers_are_not_declined(machines: Machines, receiv
 
 
 async def test_unrequested_answers_are_counted(machines: Machines, receiver: HandReceiver) -> None:
-    """1.1: `not_listed` from elsewhere than the machines there are, `not_asked` for another key."""
+    """Check that unrequested answers are counted (1.1).
+
+    `not_listed`: from an unlisted machine; `not_asked`: for another key.
+    """
     edge = await machines.sender(t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -172,7 +184,7 @@ async def test_unrequested_answers_are_counted(machines: Machines, receiver: Han
     await receiver.offer(host="127.0.0.77")
     await until(lambda: unheard(edge, "not_listed") == 1)
     stranger = await receiver.connect(machines.net.findreceiver_port, "127.0.0.77")
-    assert await receiver.is_closed(stranger), "without a word"
+    assert await receiver.is_closed(stranger), "without an octet"
     assert unheard(edge, "not_listed") == 2
     await receiver.offer(key=8)
     await until(lambda: unheard(edge, "not_asked") == 1)
@@ -184,7 +196,10 @@ async def test_unrequested_answers_are_counted(machines: Machines, receiver: Han
 
 
 async def test_only_the_groups_of_a_queue_are_asked(machines: Machines, receiver: HandReceiver) -> None:
-    """1.1, 3.1: `remote.peers`; an answer of others does not count."""
+    """Check that only the groups of a queue are asked, and answers of others do not count (1.1, 3.1).
+
+    The groups are in `remote.peers`.
+    """
     groups = {
         "near": {"addresses": [machines.net.at(THERE)]},
         "far": {"addresses": [machines.net.at("127.0.0.3")]},
@@ -205,7 +220,7 @@ async def test_only_the_groups_of_a_queue_are_asked(machines: Machines, receiver
 
 
 async def test_malformed_answers_are_counted(machines: Machines, receiver: HandReceiver) -> None:
-    """2.1: closed and counted; the attempt keeps waiting."""
+    """Check that malformed answers are closed and counted, and the attempt keeps waiting (2.1)."""
     edge = await machines.sender(t_wait1_s=2.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -213,7 +228,7 @@ async def test_malformed_answers_are_counted(machines: Machines, receiver: HandR
     for octets, reason in ((b"\x7f\0", "truncated"), (b"\x7f\0\0\2\0\0\0\0\0\7\1\1", "zero_port")):
         await receiver.say(machines.net.findreceiver_port, octets)
         await until(lambda reason=reason: edge.value("penstock_rqp_cast_faults_total", reason=reason) == 1)
-    await receiver.connect(machines.net.findreceiver_port)  # says nothing
+    await receiver.connect(machines.net.findreceiver_port)  # sends nothing
     await receiver.offer()
     approval = await receiver.approval()
     await receiver.data()
@@ -228,7 +243,10 @@ PROXY = b"PROXY TCP4 10.0.0.9 10.0.0.1 4711 2999\r\n"
 async def test_wrong_protocols_are_reported(
     machines: Machines, receiver: HandReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A load balancer's header or TLS, at findreceiver_port and where confirmations come."""
+    """Check that wrong protocols are reported at findreceiver_port and the confirmation port.
+
+    Examples are a load balancer's header and TLS.
+    """
     edge = await machines.sender(t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -254,7 +272,7 @@ async def test_wrong_protocols_are_reported(
 
 
 async def test_addresses_are_omitted_if_configured(machines: Machines, receiver: HandReceiver) -> None:
-    """2.2."""
+    """Check that addresses are omitted if configured (2.2)."""
     group = {"quiet": {"addresses": [machines.net.at(THERE)], "omit_address": True}}
     edge = await machines.sender(asks=(), peers=group, t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
@@ -269,7 +287,7 @@ async def test_addresses_are_omitted_if_configured(machines: Machines, receiver:
 
 
 async def test_a_damaged_message_goes_to_the_dead_letters(machines: Machines, receiver: HandReceiver) -> None:
-    """4.3: `injured`, straight to its final state; the next one is sent."""
+    """Check that a damaged message goes straight to the dead letters as `injured`; the next one is sent (4.3)."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put_records(queue, b"\1\0\0\3\0\xffx", records.encode(b"good"))
@@ -279,7 +297,7 @@ async def test_a_damaged_message_goes_to_the_dead_letters(machines: Machines, re
 
 
 async def test_large_message_is_sent_whole(machines: Machines, receiver: HandReceiver) -> None:
-    """3.4: more than the kernel takes at once."""
+    """Check that a message larger than the kernel's buffers is sent whole (3.4)."""
     edge = await machines.sender()
     body = bytes(range(256)) * (8 << 12)
     queue = await remote(edge, maxMessageBytes=len(body))

@@ -23,7 +23,7 @@ LONG_S = 600.0
 
 
 class Bench:
-    """Two ports, of two processes of one machine."""
+    """Two ports, shared by two processes of one machine."""
 
     def __init__(self) -> None:
         numbers = CastSettings(receiver_ports=port_range(2)).receiver_range
@@ -67,7 +67,7 @@ async def test_new_question_is_served_after_waiting_ones(bench: Bench) -> None:
 
 
 async def test_new_question_gets_ports_that_waiters_cannot_use(bench: Bench) -> None:
-    """Ports that rest for them."""
+    """Check that a new question gets ports that rest for the waiters."""
     close(await bench.two(ONE), rests=True)
     waiting = await bench.waits(ONE)
     close(await bench.two(OTHER, 0.0))
@@ -82,12 +82,12 @@ async def test_slots_of_an_address_are_served_in_order(bench: Bench) -> None:
     first = asyncio.create_task(places.take(HERE, bench.now() + PATIENCE_S))
     await until(lambda: places.waiting == 1)
     places.leave(HERE)
-    assert not await places.take(HERE, bench.now()), "it is the first one's"
+    assert not await places.take(HERE, bench.now()), "the first one gets it"
     assert await first
 
 
 async def test_waiters_are_served_in_order(bench: Bench) -> None:
-    """In the order in which they came, one place at a time."""
+    """Check that waiters are served in the order in which they came, one slot at a time."""
     found = await bench.two(ONE)
     first, second = await bench.waits(OTHER), await bench.waits(THIRD)
     close(found)
@@ -98,7 +98,7 @@ async def test_waiters_are_served_in_order(bench: Bench) -> None:
 
 
 async def test_cancelled_waiter_gives_back_its_ports(bench: Bench) -> None:
-    """Cancelled in the step in which it got its ports."""
+    """Check that a waiter cancelled when it gets its ports gives them back."""
     found = await bench.two(ONE)
     waiting = await bench.waits(OTHER)
     close(found)
@@ -109,7 +109,7 @@ async def test_cancelled_waiter_gives_back_its_ports(bench: Bench) -> None:
 
 
 async def test_single_port_is_given_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the error of the second was."""
+    """Check that a single port is given back, whatever the error of the second."""
     opened: list[Port | None] = []
 
     def fail_second(ports: Ports, whom: PeerKey) -> Port | None:
@@ -128,7 +128,7 @@ async def test_single_port_is_given_back(bench: Bench, monkeypatch: pytest.Monke
 
 
 async def test_ports_freed_by_another_process_are_found(bench: Bench) -> None:
-    """There is no notification: they are polled."""
+    """Check that ports freed by another process are found by polling: there is no notification."""
     theirs = [bench.elsewhere.open(OTHER) for _ in range(2)]
     waiting = await bench.waits(ONE)
     for port in theirs:
@@ -141,7 +141,7 @@ async def test_ports_freed_by_another_process_are_found(bench: Bench) -> None:
 async def test_ports_freed_by_another_process_are_served_in_order(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, wait_s: float
 ) -> None:
-    """Not by a new question or by one whose time is up."""
+    """Check that ports freed by another process are served in order, before new or expired questions."""
     monkeypatch.setattr(session_slots, "RETRY_S", LONG_S)
     theirs = [bench.elsewhere.open(OTHER) for _ in range(2)]
     first = await bench.waits(ONE)
@@ -168,7 +168,7 @@ async def test_waiter_gets_ports_after_their_rest(machines: Machines, hands: Han
 async def test_question_is_served_after_waiting_ones(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long the store takes to hear that the queue is free."""
+    """Check that a question is served after waiting ones, even if the store reports the free queue late."""
     edge = await machines.receiver(receiver_ports=port_range(2), t_wait1_s=60.0)
     for key in (7, 8, 9):
         await keyed(edge, f"queue {key}", key=key)
@@ -196,7 +196,7 @@ async def test_question_is_served_after_waiting_ones(
 
 
 async def test_queue_is_not_reserved_while_waiting_for_ports(machines: Machines, hands: HandSender) -> None:
-    """Another process of the machine, that has some, may answer."""
+    """Check that a queue is not reserved while waiting for ports: another process with ports may answer."""
     numbers = port_range(2)
     edge = await machines.receiver(receiver_ports=numbers, t_wait1_s=60.0)
     queue = await keyed(edge)
@@ -212,7 +212,7 @@ async def test_queue_is_not_reserved_while_waiting_for_ports(machines: Machines,
 
 
 async def test_unknown_keys_do_not_wait_for_ports(machines: Machines, hands: HandSender) -> None:
-    """`unknown_key`, at once, while others wait."""
+    """Check that unknown keys are counted as `unknown_key` at once, while others wait for ports."""
     edge = await machines.receiver(receiver_ports=port_range(2), t_wait1_s=60.0)
     await keyed(edge)
     await keyed(edge, "other", key=8)

@@ -1,4 +1,4 @@
-"""Sending agents of RQP/cast side by side: keys, queues, ports, processes (rqp_cast.md 1, 4.4)."""
+"""Parallel sending agents of RQP/cast: keys, queues, ports, processes (rqp_cast.md 1, 4.4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NewServer = Callable[[], Awaitable[Server]]
 
 
 async def test_ids_are_unique(machines: Machines, receiver: HandReceiver) -> None:
-    """2.3, 4.4: one message after the other, in their order, each with an id of its own."""
+    """Check that messages are sent in order, each with a unique id (2.3, 4.4)."""
     edge = await machines.sender()
     queue = await remote(edge)
     bodies = [b"%d" % number for number in range(40)]
@@ -39,7 +39,7 @@ async def test_ids_are_unique(machines: Machines, receiver: HandReceiver) -> Non
 
 
 async def test_keys_are_sent_side_by_side(machines: Machines, receiver: HandReceiver) -> None:
-    """4.4: one that waits for its confirmation keeps no other key from being sent."""
+    """Check that keys are sent in parallel: one that waits for its confirmation blocks no other (4.4)."""
     edge = await machines.sender()
     first, second = await remote(edge, "first", 1), await remote(edge, "second", 2)
     await edge.put(first, b"one")
@@ -60,7 +60,7 @@ async def test_keys_are_sent_side_by_side(machines: Machines, receiver: HandRece
 
 
 async def test_two_queues_for_one_key_take_turns(machines: Machines, receiver: HandReceiver) -> None:
-    """4.4: messages for one key are sent one after the other."""
+    """Check that two queues for one key take turns: its messages are sent one after the other (4.4)."""
     edge = await machines.sender()
     queues = [await remote(edge, name) for name in ("first", "second")]
     for queue in queues:
@@ -77,7 +77,10 @@ async def test_two_queues_for_one_key_take_turns(machines: Machines, receiver: H
 async def test_queues_for_one_key_of_two_systems_are_independent(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.4: an unreachable one does not block the other; an answer is for the attempt that asked its machine."""
+    """Check that queues for one key of two systems are independent (4.4).
+
+    An unreachable system does not block the other; answers count for attempts that asked their machine.
+    """
     groups = {
         "near": {"addresses": [machines.net.at(THERE)]},
         "far": {"addresses": [machines.net.at("127.0.0.3")]},
@@ -102,7 +105,7 @@ async def test_queues_for_one_key_of_two_systems_are_independent(
 async def test_queues_for_one_key_and_machine_take_turns(
     machines: Machines, receiver: HandReceiver, peers: list[str]
 ) -> None:
-    """4.4: whatever their groups are called."""
+    """Check that queues for one key and machine take turns, whatever their groups' names (4.4)."""
     near = {"addresses": [machines.net.at(THERE)]}
     groups = {"near": near, "same": near, "far": {"addresses": [machines.net.at("127.0.0.3")]}}
     edge = await machines.sender(asks=(), peers=groups)
@@ -119,7 +122,7 @@ async def test_queues_for_one_key_and_machine_take_turns(
 
 
 async def test_attempts_wait_for_a_port(machines: Machines, receiver: HandReceiver) -> None:
-    """1.2: while all endtransmission_ports are open nothing more is asked."""
+    """Check that attempts wait for a port while all endtransmission_ports are open (1.2)."""
     edge = await machines.sender(sender_ports=port_range(1))
     first, second = await remote(edge, "first", 1), await remote(edge, "second", 2)
     await edge.put(first, b"one")
@@ -136,7 +139,7 @@ async def test_attempts_wait_for_a_port(machines: Machines, receiver: HandReceiv
 
 
 async def test_only_one_process_of_a_machine_sends(machines: Machines, receiver: HandReceiver) -> None:
-    """1: findreceiver_port is one process's; when that ends, another has it."""
+    """Check that only one process of a machine sends: the next one takes findreceiver_port when it ends (1)."""
     first = await machines.sender()
     second = await machines.sender()
     queue = await remote(first)
@@ -151,7 +154,10 @@ async def test_only_one_process_of_a_machine_sends(machines: Machines, receiver:
 
 
 async def test_findreceiver_port_of_another_program_is_logged(machines: Machines) -> None:
-    """1: nothing is sent then. A process that waits for another Penstock process logs no warning."""
+    """Check that a findreceiver_port used by another program is logged, and nothing is sent (1).
+
+    A process that waits for another Penstock process logs no warning.
+    """
     with HandReceiver(machines.net, HERE) as stranger:
         taken = stranger.listen(machines.net.findreceiver_port)
         edge = await machines.sender(edge={"outbox": {"renew_s": 0.1}})
@@ -165,7 +171,7 @@ async def test_findreceiver_port_of_another_program_is_logged(machines: Machines
         f"messages of 'out' are not sent: another program uses TCP port {port} (findreceiver_port), and it is no edge "
         "of this store; stop it or change the port on all machines"
     ]
-    await asyncio.sleep(0.5)  # it looks several times
+    await asyncio.sleep(0.5)  # it polls several times
     assert warnings(second) == []
 
 
@@ -175,7 +181,7 @@ def warnings(edge: LiveEdge) -> list[str]:
 
 
 async def test_workers_of_one_machine(new_server: NewServer, machines: Machines, tmp_path: Path) -> None:
-    """1, 4.4: all of them receive on one port, on ports of the same range; one of them sends."""
+    """Check that all workers of a machine receive, on one port range, and one sends (1, 4.4)."""
     near, far = await new_server(), await new_server()
     here = await machines.receiver("127.0.0.9", near, receives=False)
     there = await machines.receiver("127.0.0.8", far, receives=False)
@@ -196,7 +202,7 @@ async def test_workers_of_one_machine(new_server: NewServer, machines: Machines,
 
 
 async def test_handover_keeps_the_order(machines: Machines, receiver: HandReceiver) -> None:
-    """4.4: what one had taken ahead is back in its places before another may own the queue."""
+    """Check that a handover keeps the order: prefetched messages return before another may own the queue (4.4)."""
     first = await machines.sender()
     second = await machines.sender()
     queue = await remote(first)

@@ -1,4 +1,4 @@
-"""How long a question waited in the kernel, which stamps it by a clock that may be stepped (rqp_cast.md 1.1)."""
+"""Age of questions by kernel timestamps, whose clock may be stepped (rqp_cast.md 1.1)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def ask(hearing: socket.socket) -> None:
 def test_clock_step_does_not_change_the_age_of_questions(
     hearing: socket.socket, monkeypatch: pytest.MonkeyPatch, step_s: int
 ) -> None:
-    """One was stamped before the step and one behind it; neither is an hour old, and the first has waited."""
+    """Check that a clock step does not change the age of questions.
+
+    One was stamped before the step and one after it; neither is an hour old, and the first has waited.
+    """
     stamps, wall = Stamps(), time.time
     ask(hearing)
     time.sleep(WAITED_S)

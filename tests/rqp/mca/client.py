@@ -1,4 +1,4 @@
-"""A sending MCA: sends any octets and reads the answers."""
+"""A sending MCA that sends any octets and reads the answers."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Client:
             await self.writer.drain()
 
     async def read(self, size: int) -> bytes:
-        """Raises IncompleteReadError if the connection ends before."""
+        """Read a message; raise IncompleteReadError if the connection ends before."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.reader.readexactly(size)
 
     async def rest(self) -> bytes:
-        """Everything until the receiver's FIN."""
+        """Return everything up to the receiver's FIN."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.reader.read()
 
@@ -54,7 +54,7 @@ class Client:
         return b"".join(encode_data(self.profile, queue_id, kind, body) for body in bodies)
 
     async def put(self, queue_id: int, *bodies: bytes) -> None:
-        """RELIABLE messages, all of them confirmed."""
+        """Put RELIABLE messages; check that all are confirmed."""
         await self.send(self.data(queue_id, *bodies))
         assert await self.read(len(bodies) * len(self.confirm)) == self.confirm * len(bodies)
 
@@ -72,13 +72,13 @@ class Client:
         return True
 
     async def request(self, queue_id: int) -> None:
-        """It is assigned to this connection."""
+        """Request a queue; check that it is assigned to this connection."""
         await self.send(encode_queue_request(self.profile, queue_id))
         yours = encode_queue_confirm(self.profile, queue_id)
         assert await self.read(len(yours)) == yours
 
     async def is_assigned(self, queue_id: int, other: int) -> bool:
-        """As `is_available`, for MSG_QUEUE_REQUEST."""
+        """Return whether the queue is assigned; as `is_available`, for MSG_QUEUE_REQUEST."""
         await self.send(
             encode_queue_request(self.profile, queue_id), encode_available_request(self.profile, other)
         )

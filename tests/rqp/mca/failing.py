@@ -1,4 +1,4 @@
-"""Settings that tests of failing peers share."""
+"""Settings shared by tests of failing peers."""
 
 from __future__ import annotations
 

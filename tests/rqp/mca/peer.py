@@ -1,4 +1,4 @@
-"""A receiving MCA that reports what it receives and answers what a test says."""
+"""A receiving MCA that reports what it receives and sends the answers of a test."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Call:
         self._some.set()
 
     def put(self, event: Request) -> None:
-        """Runs one by one: where they are cut is not the sender's doing."""
+        """Add received runs one by one: their boundaries are not the sender's choice."""
         if isinstance(event, Data):
             self._events.extend(Data(event.queue_id, event.kind, [record]) for record in event.records)
         else:
@@ -81,7 +81,7 @@ class Call:
         return event
 
     async def body(self, kind: MessageType = MessageType.RELIABLE) -> bytes:
-        """Of the next message."""
+        """Return the body of the next message."""
         event = await self.next(Data)
         assert event.kind is kind
         return event.records[0][4:]
@@ -116,7 +116,7 @@ class Call:
         await asyncio.wait((self._task,))
 
     async def rest(self) -> int:
-        """After `stop_reading`: how many octets still come until the connection ends, however it does."""
+        """Return how many octets arrive after `stop_reading` until the connection ends, by FIN or reset."""
         count = 0
         async with asyncio.timeout(PATIENCE_S):
             with suppress(OSError):
@@ -179,7 +179,7 @@ class McaPeer:
             await self._new.get_nowait().ended()
 
     async def asked(self, queue_id: int = 7) -> Call:
-        """A connection on which the availability of the queue is asked, and nothing is answered yet."""
+        """Wait for a connection with a question about the queue, which is still unanswered."""
         call = await self.call()
         assert await call.next(AvailableRequest) == AvailableRequest(queue_id)
         return call

@@ -14,7 +14,10 @@ END = 99  # the number of a queue that is always available: its answer ends a si
 
 
 async def test_availability_is_confirmed(edge: LiveEdge, client: Client) -> None:
-    """2.2: it exists, is not paused, is not full; if it is not, nothing is sent."""
+    """Check that availability is confirmed if the queue exists, is not paused and not full (2.2).
+
+    Otherwise no answer is sent.
+    """
     await edge.numbered("end", END)
     await edge.numbered("well", 1)
     await edge.numbered("paused", 2, paused=True)
@@ -28,7 +31,7 @@ async def test_availability_is_confirmed(edge: LiveEdge, client: Client) -> None
 
 
 async def test_transmission_queue_is_never_available(edge: LiveEdge, client: Client) -> None:
-    """2.4: what leads to another system is never available, or two might pass a message on for ever."""
+    """Check that a transmission queue is never available: two systems might pass a message on forever (2.4)."""
     await edge.numbered("end", END)
     await edge.remote("away", 7)
     assert not await client.is_available(7, END)
@@ -36,7 +39,7 @@ async def test_transmission_queue_is_never_available(edge: LiveEdge, client: Cli
 
 
 async def test_released_queue_becomes_available(edge: LiveEdge, client: Client) -> None:
-    """2.2: every message is answered from what the queue is at that moment."""
+    """Check that a released queue becomes available: each answer reflects its present state (2.2)."""
     await edge.numbered("end", END)
     queue = await edge.numbered("orders", 1, maxLength=1)
     await client.put(1, b"hello")
@@ -48,7 +51,7 @@ async def test_released_queue_becomes_available(edge: LiveEdge, client: Client) 
 
 
 async def test_assigned_queue_refuses_other_connections(edge: LiveEdge, client: Client) -> None:
-    """2.3: others get no answer, and their messages are not put in."""
+    """Check that an assigned queue refuses other connections: no answers, no messages put in (2.3)."""
     await edge.numbered("end", END)
     queue = await edge.numbered("orders", 1)
     other = await edge.client()
@@ -65,7 +68,7 @@ async def test_assigned_queue_refuses_other_connections(edge: LiveEdge, client: 
 
 
 async def test_unavailable_queue_is_not_assigned(edge: LiveEdge, client: Client) -> None:
-    """2.3"""
+    """Check that an unavailable queue is not assigned (2.3)."""
     await edge.numbered("end", END)
     await edge.numbered("paused", 1, paused=True)
     await edge.numbered("full", 2, maxLength=1)
@@ -75,7 +78,7 @@ async def test_unavailable_queue_is_not_assigned(edge: LiveEdge, client: Client)
 
 
 async def test_connection_may_hold_several_queues(edge: LiveEdge, client: Client) -> None:
-    """2.3"""
+    """Check that a connection may hold several queues (2.3)."""
     await edge.numbered("end", END)
     await edge.numbered("one", 1)
     await edge.numbered("two", 2)
@@ -87,7 +90,10 @@ async def test_connection_may_hold_several_queues(edge: LiveEdge, client: Client
 
 
 async def test_assignment_ends_with_its_connection(edge: LiveEdge, client: Client) -> None:
-    """2.3, 2.4: after a FIN it is free before the connection is closed; a reset frees it too."""
+    """Check that an assignment ends with its connection (2.3, 2.4).
+
+    After a FIN the queue is free before the connection is closed; a reset frees it too.
+    """
     await edge.numbered("end", END)
     await edge.numbered("orders", 1)
     other = await edge.client()
@@ -104,7 +110,7 @@ async def test_assignment_ends_with_its_connection(edge: LiveEdge, client: Clien
 
 
 async def test_refused_message_ends_its_connections_assignments(edge: LiveEdge, client: Client) -> None:
-    """2.1, 2.3: its connection is closed."""
+    """Check that a refused message closes its connection and ends its assignments (2.1, 2.3)."""
     await edge.numbered("end", END)
     await edge.numbered("orders", 1)
     await client.request(1)
@@ -115,7 +121,7 @@ async def test_refused_message_ends_its_connections_assignments(edge: LiveEdge, 
 
 
 async def test_non_exclusive_queue_has_many_holders(edge: LiveEdge, client: Client) -> None:
-    """2.3: `exclusive: false`"""
+    """Check that a queue with `exclusive: false` has many holders (2.3)."""
     queue = await edge.numbered("orders", 1, exclusive=False)
     other = await edge.client()
     await client.request(1)
@@ -127,7 +133,7 @@ async def test_non_exclusive_queue_has_many_holders(edge: LiveEdge, client: Clie
 
 
 async def test_assignment_expires_without_messages(server: Server, start: Start) -> None:
-    """2.3: only messages that name this queue_id renew it."""
+    """Check that an assignment expires without messages for this queue_id (2.3)."""
     edge = await start(server, mca={"reservation_ttl_s": 0.5})
     await edge.numbered("end", END)
     await edge.numbered("orders", 1)
@@ -146,7 +152,7 @@ async def test_assignment_expires_without_messages(server: Server, start: Start)
 
 
 async def test_messages_renew_the_assignment(server: Server, start: Start) -> None:
-    """2.3: each that names the queue does, for the whole ttl, also one that came just after another."""
+    """Check that each message for the queue renews the assignment for the whole ttl, also in quick succession (2.3)."""
     ttl_s = 1.2
     edge = await start(server, mca={"reservation_ttl_s": ttl_s})
     await edge.numbered("end", END)
@@ -159,13 +165,13 @@ async def test_messages_renew_the_assignment(server: Server, start: Start) -> No
         await asyncio.sleep(ttl_s / 10)
         sent = loop.time()
         await client.put(1, b"hello")
-        late = loop.time() - named >= ttl_s  # a machine that stood still proves nothing
+        late = loop.time() - named >= ttl_s  # a stalled machine proves nothing
         assert late or not await other.is_available(1, END)
         named = sent
 
 
 async def test_edges_share_assignments(server: Server, start: Start) -> None:
-    """2.3: it is a lease in the store, so that all servers agree on it."""
+    """Check that edges share assignments: they are leases in the store (2.3)."""
     one, two = await start(server), await start(server)
     await one.numbered("end", END)
     queue = await one.numbered("orders", 1)
@@ -186,7 +192,7 @@ async def test_edges_share_assignments(server: Server, start: Start) -> None:
 
 
 async def test_concurrent_requests_assign_once(server: Server, start: Start) -> None:
-    """2.3: however many ask at once, on two servers."""
+    """Check that concurrent requests on two servers assign a queue once (2.3)."""
     edges = [await start(server), await start(server)]
     await edges[0].numbered("orders", 1)
     await edges[0].numbered("end", END)

@@ -1,4 +1,4 @@
-"""For how long a queue is assigned to a connection, by the store's own record (rqp_mca.md 2.3)."""
+"""Duration of assignments, by the store's own record (rqp_mca.md 2.3)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.servers import Server
 
 
 async def assigned_until(edge: LiveEdge, queue: Queue) -> int:
-    """Return ms since 1970; 0 if it is not assigned."""
+    """Return the end of the assignment in ms since 1970; 0 if there is none."""
     found = await edge.tools.get_domain(queue.domain).link.call("HMGET", queue.keys[1], "holder", "until")
     return int(found[1]) if found[0] else 0
 
 
 async def test_message_renews_for_the_whole_ttl(server: Server, start: Start) -> None:
-    """Also the last one of several in a row, for which the store is not asked at once."""
+    """Check that a message renews for the whole ttl, also the last of several, which ask the store later."""
     edge = await start(server, mca={"reservation_ttl_s": 4.0})
     queue = await edge.numbered("orders", 1)
     client = await edge.client()
@@ -42,7 +42,7 @@ async def test_message_renews_for_the_whole_ttl(server: Server, start: Start) ->
 
 
 async def test_request_renews_the_assignment(server: Server, start: Start) -> None:
-    """Any message that names it does."""
+    """Check that a request renews the assignment, as any message for the queue does."""
     edge = await start(server, mca={"reservation_ttl_s": 2.0})
     queue = await edge.numbered("orders", 1)
     await edge.numbered("end", 99)
@@ -59,7 +59,7 @@ async def test_request_renews_the_assignment(server: Server, start: Start) -> No
 
 
 async def test_deferred_renewal_lasts_for_the_rest_of_the_ttl(server: Server, start: Start) -> None:
-    """It expires one ttl after the last message."""
+    """Check that a deferred renewal lasts for the rest of the ttl: it expires one ttl after the last message."""
     edge = await start(server, mca={"reservation_ttl_s": 12.0})
     queue = await edge.numbered("orders", 1)
     client = await edge.client()
@@ -72,14 +72,14 @@ async def test_deferred_renewal_lasts_for_the_rest_of_the_ttl(server: Server, st
     async def is_renewed() -> bool:
         return await assigned_until(edge, queue) > first
 
-    await until(is_renewed)  # after a fourth of it
+    await until(is_renewed)  # after a quarter of it
     assert await assigned_until(edge, queue) < put_ms + 12_000 + 2_000
 
 
 async def test_assignment_after_the_connection_ended_is_released(
     edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store may take longer than the connection lasts."""
+    """Check that an assignment granted after the connection ended is released."""
     queue = await edge.numbered("orders", 1)
     reserve = Claims.reserve
     asked, let_go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""What becomes of messages when a receiver dies, or does not confirm (rqp_mca.md 3.1, 3.3)."""
+"""Messages whose receiver dies or does not confirm (rqp_mca.md 3.1, 3.3)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.servers import Server
 AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 
 
-# a receiver that dies in each state
+# --- a receiver that dies in each state
 
 
 async def test_peer_dies_when_asked(server: Server, start: Start, peer: McaPeer, other_peer: McaPeer) -> None:
-    """3.3: it only drops that peer."""
+    """Check that a peer that dies when asked is dropped, without affecting others (3.3)."""
     edge = await sending_edge(server, start, peer, other_peer, availability_timeout_s=20.0)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -39,7 +39,7 @@ async def test_peer_dies_when_asked(server: Server, start: Start, peer: McaPeer,
 async def test_peer_dies_when_requested(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
-    """3.3: a lost connection counts as a time-out of what was awaited on it: the next candidate."""
+    """Check that a peer that dies when requested counts as a timeout: the next candidate is requested (3.3)."""
     edge = await sending_edge(server, start, peer, other_peer, request_timeout_s=20.0)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -61,7 +61,10 @@ async def test_peer_dies_when_requested(
 async def test_peer_dies_with_messages_in_flight(
     server: Server, start: Start, peer: McaPeer, how: str
 ) -> None:
-    """3: the receiver is forgotten, all are asked; 3.1: the first failure costs no pause."""
+    """Check that after a peer dies with messages in flight all peers are asked (3).
+
+    3.1: the first failure causes no pause.
+    """
     edge = await sending_edge(server, start, peer, data_timeout_s=20.0, first_pause_s=20.0)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -79,7 +82,7 @@ async def test_peer_dies_with_messages_in_flight(
 
 
 async def test_peer_dies_while_idle(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.4: a receiver is forgotten when its connection ends; that is no failure."""
+    """Check that a peer that dies while idle is forgotten without a failure (3.4)."""
     edge = await sending_edge(server, start, peer)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -97,11 +100,14 @@ async def test_peer_dies_while_idle(server: Server, start: Start, peer: McaPeer)
     assert failures(edge, "connection_lost") == 0
 
 
-# confirms that are lost, late, or none
+# --- lost, late and missing confirmations
 
 
 async def test_lost_confirmation_causes_a_duplicate(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.3: delivery is at least once; its connection is closed, so a late confirm is never taken for another's."""
+    """Check that a lost confirmation causes a duplicate: delivery is at least once (3.3).
+
+    The connection is closed, so a late confirmation never counts for another message.
+    """
     edge = await sending_edge(server, start, peer)
     queue = await edge.remote("away")
     await edge.put(queue, b"one", b"two")
@@ -118,7 +124,7 @@ async def test_lost_confirmation_causes_a_duplicate(server: Server, start: Start
 
 
 async def test_repeated_failures_cause_pauses(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.1: a receiver that reserves its queue and then refuses the data is not asked without end."""
+    """Check that repeated failures cause pauses for a peer that reserves and then refuses the data (3.1)."""
     edge = await sending_edge(server, start, peer, first_pause_s=0.4, max_pause_s=60.0)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -145,7 +151,7 @@ async def test_repeated_failures_cause_pauses(server: Server, start: Start, peer
 async def test_lost_connection_resends_all_unconfirmed_messages(
     server: Server, start: Start, peer: McaPeer, window: int
 ) -> None:
-    """3.3: with a window, too: what was not confirmed comes again, in order."""
+    """Check that a lost connection resends all unconfirmed messages of a window in order (3.3)."""
     edge = await sending_edge(server, start, peer, window=window, data_timeout_s=20.0)
     queue = await edge.remote("away")
     bodies = [b"%d" % number for number in range(8)]
@@ -162,18 +168,21 @@ async def test_lost_connection_resends_all_unconfirmed_messages(
     await until(lambda: edge.is_empty(queue))
 
 
-# too large
+# --- messages that are too large
 
 
 async def test_message_over_a_lowered_limit_is_dead_lettered(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3.1: a message over the limit of the peers is refused when it is put in; an older one is dead, not stuck."""
+    """Check that a message over a lowered limit is dead-lettered (3.1).
+
+    A message over the peers' limit is refused when it is put in; an older one does not block the queue.
+    """
     first = await start(server)
     queue = await first.remote("away")
     await first.put(queue, b"small", b"x" * 100, b"small too", b"y" * 101)
     await first.check_nothing_is_left()
-    await first.service.stop_taking()  # it owns the queue no more
+    await first.service.stop_taking()  # it no longer owns the queue
     await first.replace_remote("away", maxMessageBytes=99)
     edge = await sending_edge(server, start, peer)
     call = await peer.reserved()
@@ -190,7 +199,10 @@ async def test_message_over_a_lowered_limit_is_dead_lettered(
 
 
 async def test_attributes_do_not_count_towards_the_limit(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.1: they stay behind. As `penstock rqp send --reliable` puts it in: alone, and several in one entry."""
+    """Check that attributes do not count towards the limit, as they are not sent (3.1).
+
+    `penstock rqp send --reliable` puts messages in alone, or several in one entry.
+    """
     first = await start(server)
     queue = await first.remote("away", maxMessageBytes=101)
     said = {"certain": True, "beside": "x" * 200}
@@ -199,7 +211,7 @@ async def test_attributes_do_not_count_towards_the_limit(server: Server, start: 
         await first.put_records(queue, records.encode(body, said))
     await first.put_records(queue, *(records.encode(body, said) for body in bodies))
     await first.check_nothing_is_left()
-    await first.service.stop_taking()  # it owns the queue no more
+    await first.service.stop_taking()  # it no longer owns the queue
     await first.replace_remote("away", maxMessageBytes=100)
     edge = await sending_edge(server, start, peer)
     call = await peer.reserved()
@@ -213,7 +225,7 @@ async def test_attributes_do_not_count_towards_the_limit(server: Server, start: 
 async def test_unreliable_messages_continue_after_a_lost_connection(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3: sent once; later messages ask again."""
+    """Check that unreliable messages continue after a lost connection: each is sent once (3)."""
     edge = await sending_edge(server, start, peer)
     queue = await edge.remote("away", reliable=False)
     await edge.put(queue, b"one")

@@ -1,4 +1,4 @@
-"""Time to live of what waits in a transmission queue: what is not sent expires as in any other (rqp_mca.md 3.6)."""
+"""Expiry of unsent messages in a transmission queue, as in any other (rqp_mca.md 3.6)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def looked_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_undelivered_messages_expire(server: Server, start: Start) -> None:
-    """It is leased ahead of need, and the store never buries what is leased."""
+    """Check that undelivered messages expire although they are prefetched: the store never expires leased ones."""
     edge = await start(server)
     queue = await edge.remote("away", spec={"messageTTL": "4s"})
     await edge.put(queue, *(b"%d" % number for number in range(100)))
@@ -38,7 +38,10 @@ async def test_undelivered_messages_expire(server: Server, start: Start) -> None
 
 
 async def test_messages_in_flight_do_not_expire(server: Server, start: Start, peer: McaPeer) -> None:
-    """Later messages expire meanwhile; newer ones are sent."""
+    """Check that messages in flight do not expire.
+
+    Later messages expire meanwhile; newer ones are sent.
+    """
     edge = await sending_edge(server, start, peer, data_timeout_s=20.0)
     queue = await edge.remote("away", spec={"messageTTL": "1s"})
     await edge.put(queue, b"out", b"behind", b"behind too")
@@ -60,7 +63,7 @@ async def dead(edge: LiveEdge, queue: Queue, number: int) -> bool:
     return bool((await edge.stats(queue))["dead"] == number)
 
 
-# the line of messages
+# --- the prefetch buffer
 
 
 def delivery(at_ms: int, *bodies: bytes, **attributes: bool) -> Delivery:
@@ -70,7 +73,7 @@ def delivery(at_ms: int, *bodies: bytes, **attributes: bool) -> Delivery:
 
 
 def test_expired_messages_are_taken_from_the_middle() -> None:
-    """Also out of the middle of what one take gave; what stays keeps its order, its octets and its kinds."""
+    """Check that expired messages are removed also from the middle of a batch; others keep order and content."""
     line = LeasedMessages(REMOTE)
     line.append(delivery(1000, b"a", b"bb", b"ccc"))
     line.append(delivery(1000, b"dddd", certain=False))

@@ -1,4 +1,4 @@
-"""A peer that reserves the queue and then fails keeps no other one from being asked (rqp_mca.md 3.5)."""
+"""A peer that reserves the queue and then fails does not prevent asking another (rqp_mca.md 3.5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from tests.servers import Server
 async def test_failing_peer_does_not_keep_another_from_being_asked(
     server: Server, new_server: NewServer, start: Start, names: str
 ) -> None:
-    """Two edges have the queue: one accepts 10 octets and closes the connection for more (2.4), again and again."""
+    """Check that a failing peer does not keep another from being asked.
+
+    Two edges have the queue: one accepts 10 octets and closes the connection for more (2.4), again and again.
+    """
     small = await start(await new_server(), mca={"max_message_bytes": 10})
     large = await start(await new_server())
     queue = await large.numbered("orders", 7)

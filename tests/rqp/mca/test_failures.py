@@ -1,4 +1,4 @@
-"""Messages while no peer has their queue or none reserves it (rqp_mca.md 3.1, 3.5)."""
+"""Messages while no peer has or reserves their queue (rqp_mca.md 3.1, 3.5)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from tests.servers import Server
 AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 
 
-# no peer has the queue
+# --- no peer has the queue
 
 
 async def test_reliable_message_without_peers_waits(server: Server, start: Start) -> None:
-    """3.1, 3.5: it stays first, the condition says why, and the log has it once."""
+    """Check that a reliable message without peers stays first (3.1, 3.5).
+
+    The condition says why, and it is logged once.
+    """
     edge = await sending_edge(server, start, availability_timeout_s=0.05)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -38,7 +41,7 @@ async def test_reliable_message_without_peers_waits(server: Server, start: Start
 async def test_reliable_message_without_answers_is_retried(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3, 3.1: asked again after a pause, however often; a peer that then has it gets it, once."""
+    """Check that a reliable message without answers is retried after a pause, and delivered once (3, 3.1)."""
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.05)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -53,7 +56,7 @@ async def test_reliable_message_without_answers_is_retried(
         try:
             await with_it
         except AssertionError:
-            continue  # the answer came too late: another question comes
+            continue  # the answer was late: another question follows
         break
     call.say(YOURS)
     assert await call.body() == b"one"
@@ -68,7 +71,10 @@ async def test_reliable_message_without_answers_is_retried(
 async def test_unreliable_message_without_answers_is_dead_lettered(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3, 3.1: to the dead letters with `no_receiver`, one at a time: each has a question of its own."""
+    """Check that an unreliable message without answers is dead-lettered with `no_receiver` (3, 3.1).
+
+    Each message has its own question.
+    """
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.05)
     queue = await edge.remote("away", reliable=False)
     await edge.put(queue, b"one", b"two")
@@ -91,7 +97,7 @@ async def test_unreliable_message_without_answers_is_dead_lettered(
 
 
 async def test_unreachable_peer_is_skipped(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.3: only that peer is dropped; another one that has the queue gets it at once (3.5)."""
+    """Check that an unreachable peer is skipped, and another one gets the message at once (3.3, 3.5)."""
     closed = McaPeer()
     await closed.listen()
     closed.die()
@@ -104,13 +110,16 @@ async def test_unreachable_peer_is_skipped(server: Server, start: Start, peer: M
     await until(lambda: edge.is_empty(queue))
 
 
-# candidates that refuse
+# --- candidates that refuse
 
 
 async def test_reliable_message_refused_by_all_candidates_waits(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
-    """3: after each timeout the next is asked; with none left it is as if no peer had the queue."""
+    """Check that a reliable message refused by all candidates waits (3).
+
+    After each timeout the next is asked; with none left it is as if no peer had the queue.
+    """
     edge = await sending_edge(server, start, peer, other_peer, request_timeout_s=0.1)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -128,7 +137,10 @@ async def test_reliable_message_refused_by_all_candidates_waits(
 async def test_unreliable_message_refused_by_all_is_dead_lettered(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3: "no candidate left: as for time-out, none" """
+    """Check that an unreliable message refused by all is dead-lettered (3).
+
+    The spec: "no candidate left: as for time-out, none".
+    """
     edge = await sending_edge(server, start, peer, request_timeout_s=0.1)
     queue = await edge.remote("away", reliable=False)
     await edge.put(queue, b"one")
@@ -146,7 +158,7 @@ async def test_unreliable_message_refused_by_all_is_dead_lettered(
 async def test_next_candidate_is_asked_after_a_refusal(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
-    """3: time-out: that candidate is none any more; the next is asked."""
+    """Check that the next candidate is asked after a refusal by timeout (3)."""
     edge = await sending_edge(server, start, peer, other_peer, request_timeout_s=0.2)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -156,7 +168,7 @@ async def test_next_candidate_is_asked_after_a_refusal(
     await until(lambda: call.waiting or other.waiting)
     first, second = (call, other) if call.waiting else (other, call)
     await first.next(QueueRequest)
-    await second.next(QueueRequest)  # `first` said nothing for its time
+    await second.next(QueueRequest)  # `first` sent nothing during its timeout
     await first.ended()
     second.say(YOURS)
     assert await second.body() == b"one"

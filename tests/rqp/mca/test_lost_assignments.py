@@ -1,4 +1,4 @@
-"""Assignments while queues change and the store fails: kept as long as they may be, and freed (rqp_mca.md 2.3)."""
+"""Assignments while queues change and the store fails: kept as long as possible, then freed (rqp_mca.md 2.3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ END = 99  # the number of a queue that is always available: its answer ends a si
 
 @pytest.fixture(autouse=True)
 def renewed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every message that names a queue renews its assignment."""
+    """Make each message that names a queue renew its assignment."""
     monkeypatch.setattr("services.rqp.mca.assignments.RENEWALS", math.inf)
 
 
@@ -30,7 +30,7 @@ async def reserved_by(edge: LiveEdge, queue: Queue) -> str:
 
 
 async def test_paused_queue_stays_assigned(edge: LiveEdge, client: Client) -> None:
-    """Its connection does, and it names the queue meanwhile."""
+    """Check that a paused queue stays assigned to its connection, which names it meanwhile."""
     await edge.numbered("end", END)
     queue = await edge.numbered("orders", 1)
     await client.request(1)
@@ -46,7 +46,7 @@ async def test_paused_queue_stays_assigned(edge: LiveEdge, client: Client) -> No
 
 
 async def test_assignment_ends_when_the_queue_becomes_non_exclusive(edge: LiveEdge, client: Client) -> None:
-    """`exclusive: false` is applied while the queue is assigned."""
+    """Check that an assignment ends when `exclusive: false` is set."""
     await edge.numbered("end", END)
     queue = await edge.numbered("orders", 1)
     other = await edge.client()
@@ -65,7 +65,7 @@ async def test_assignment_ends_when_the_queue_becomes_non_exclusive(edge: LiveEd
 async def test_queue_that_became_non_exclusive_is_not_assigned(
     edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`exclusive: false` is applied during the call to the store: the queue is not kept."""
+    """Check that a queue that gets `exclusive: false` during the call to the store is not assigned."""
     queue = await edge.numbered("orders", 1)
     reserve, asked, let_go = Claims.reserve, asyncio.Event(), asyncio.Event()
 
@@ -112,7 +112,7 @@ async def test_failed_release_does_not_affect_others(
 async def test_renewal_after_the_end_is_released(
     edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The two are asked of the store on different connections."""
+    """Check that a renewal after the end is released: the two use different store connections."""
     queue = await edge.numbered("orders", 1)
     await client.request(1)
     reserve, let_go = Claims.reserve, asyncio.Event()
@@ -138,7 +138,7 @@ async def test_renewal_after_the_end_is_released(
 
 
 async def test_holder_is_shown(edge: LiveEdge, client: Client) -> None:
-    """docs/rqp.md: the edge, its connection, the sender's address and port."""
+    """Check that the holder is shown: edge, connection, the sender's address and port (docs/rqp.md)."""
     queue = await edge.numbered("orders", 1)
     await client.request(1)
     host, port = client.writer.get_extra_info("sockname")
@@ -150,7 +150,7 @@ async def test_holder_is_shown(edge: LiveEdge, client: Client) -> None:
 async def test_assignment_with_a_lost_answer_is_released(
     edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store had granted it, and the connection never learns that."""
+    """Check that an assignment with a lost answer is released: the store granted it unnoticed."""
     queue = await edge.numbered("orders", 1)
     await edge.numbered("end", END)
     reserve = Claims.reserve

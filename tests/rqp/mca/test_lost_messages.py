@@ -14,7 +14,7 @@ from tests.servers import Server
 async def test_unreliable_message_with_unknown_outcome_is_not_dead_lettered(
     new_server: NewServer, start: Start
 ) -> None:
-    """It counts as lost, and may be in the queue."""
+    """Check that an unreliable message with unknown outcome is counted as lost: it may be in the queue."""
     server = await new_server()
     edge = await start(server, request_timeout_s=0.5, store={"reply_timeout_s": 60.0})
     queue = await edge.heard_numbered("orders", 7)
@@ -35,7 +35,10 @@ async def test_unreliable_message_with_unknown_outcome_is_not_dead_lettered(
 async def test_unreliable_message_is_lost_if_its_queue_cannot_be_found(
     new_server: NewServer, start: Start
 ) -> None:
-    """Nothing was asked of the store but which queue it is: so the outcome is known."""
+    """Check that an unreliable message is lost if its queue cannot be found.
+
+    Only the look-up of the queue was asked of the store, so the outcome is known.
+    """
     server = await new_server()
     edge = await start(server, request_timeout_s=0.5, store={"reply_timeout_s": 60.0})
     queue = await edge.heard_numbered("orders", 7)
@@ -54,13 +57,16 @@ async def test_unreliable_message_is_lost_if_its_queue_cannot_be_found(
 async def test_unreliable_message_that_cannot_be_dead_lettered_is_counted(
     new_server: NewServer, start: Start
 ) -> None:
-    """The store goes away between the refusal and the dead letters."""
+    """Check that an unreliable message that cannot be dead-lettered is counted.
+
+    The store fails between the refusal and the dead letter.
+    """
     server = await new_server()
     edge = await start(server, store={"patience_s": 0.2})
     await edge.heard_numbered("orders", 7, paused=True)
     await edge.heard_numbered("end", 99)
     client = await edge.client()
-    assert not await client.is_available(7, 99)  # from here on both are known without asking the store
+    assert not await client.is_available(7, 99)  # from here on both are cached
     waiting, let_go = hold_answers(edge)
     await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE))
     await until(lambda: waiting)
@@ -72,11 +78,11 @@ async def test_unreliable_message_that_cannot_be_dead_lettered_is_counted(
 
 
 async def test_cached_number_of_a_deleted_queue_is_dropped(server: Server, start: Start) -> None:
-    """A queue was deleted without a notification: the store's error drops the cached number."""
+    """Check that the cached number of a queue deleted without notification is dropped at the store's error."""
     edge = await start(server)
     other = await edge.numbered("other", 8)
     for name, kind in (("asked", None), ("put", RELIABLE), ("put unreliable", UNRELIABLE)):
-        queue = await edge.heard_numbered(name, 7)  # or it forgets in between what it knew
+        queue = await edge.heard_numbered(name, 7)  # or it drops its cache in between
         client = await edge.client()
         await client.put(7, b"one")
         server.call("DEL", queue.keys[1])

@@ -44,7 +44,7 @@ async def test_each_address_of_a_name_is_a_receiving_mca(server: Server, start: 
 
 
 async def test_name_with_new_addresses_is_followed(server: Server, start: Start) -> None:
-    """Resolved again every `lookup_s`."""
+    """Check that a name is resolved again every `lookup_s` and new addresses are used."""
     async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
         dns = Dns(**{"mca.example": ["127.0.0.1"]})
         peers = {"it": {"addresses": [f"mca.example:{one.port}"]}}
@@ -60,7 +60,7 @@ async def test_name_with_new_addresses_is_followed(server: Server, start: Start)
 
 
 async def test_failed_lookup_keeps_the_last_addresses(server: Server, start: Start, peer: Peer) -> None:
-    """A name server that is away must not end what works."""
+    """Check that a failed look-up keeps the last addresses."""
     dns = Dns(**{"mca.example": ["127.0.0.1"]})
     peers = {"it": {"addresses": [f"mca.example:{peer.port}"]}}
     edge = await start(server, look_up=dns, mca={"peers": peers}, lookup_s=0.1)
@@ -101,7 +101,7 @@ class Hanging(Dns):
 async def test_hanging_name_server_delays_no_other_name(
     server: Server, start: Start, peer: Peer, other_peer: Peer
 ) -> None:
-    """Neither addresses nor other names; and what changes meanwhile is followed."""
+    """Check that a hanging name server delays neither addresses nor other names, and changes are followed."""
     dns = Hanging(**{"mca.example": ["127.0.0.1"]})
     peers = {
         "lost": {"addresses": ["hangs.example", f"127.0.0.1:{peer.port}"]},
@@ -121,7 +121,7 @@ async def test_hanging_name_server_delays_no_other_name(
 async def test_hanging_lookup_is_logged_and_not_repeated(
     server: Server, start: Start, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for each name: those that hang would use up what the system has for look-ups."""
+    """Check that a hanging look-up is logged once per name and not repeated: threads are limited."""
     monkeypatch.setattr("services.rqp.name_resolver.SLOW_S", 0.05)
     dns = Hanging(**{"hangs.example": ["127.0.0.1"]})
     peers = {"late": {"addresses": [f"hangs.example:{peer.port}"]}}
@@ -130,7 +130,7 @@ async def test_hanging_lookup_is_logged_and_not_repeated(
     await edge.put(queue, b"one")
     (line,) = await until(lambda: edge.log.events("name_not_found", name_asked="hangs.example"))
     assert "no answer within 0.05 s" in line.getMessage()
-    await edge.tools.peers.apply("other", registered("127.0.0.3"), "cli")  # looked through anew
+    await edge.tools.peers.apply("other", registered("127.0.0.3"), "cli")  # read again
     await until(lambda: edge.service.registered.peers)
     assert dns.hanging == 1
     dns.answers.set()

@@ -17,13 +17,16 @@ async def reserved_by(edge: LiveEdge, queue: Queue) -> str:
 
 
 async def swapped(edge: LiveEdge) -> None:
-    """What was 7 is 9 now, and another queue is 7."""
+    """Swap numbers: queue 7 becomes 9, and another queue becomes 7."""
     await edge.replace_numbered("a", 9)
     await edge.replace_numbered("b", 7)
 
 
 async def test_number_addresses_the_queue_that_has_it_now(server: Server, start: Start) -> None:
-    """The first one runs out, although its number is named all the time; the second was never asked for."""
+    """Check that a number addresses the queue that has it now.
+
+    The first assignment expires although its number is used; the second queue was never requested.
+    """
     edge = await start(server, mca={"reservation_ttl_s": TTL_S})
     a, b = await edge.numbered("a", 7), await edge.numbered("b", 8)
     client, other = await edge.client(), await edge.client()
@@ -80,7 +83,10 @@ async def test_holder_renews_by_the_new_number(edge: LiveEdge, client: Client) -
 async def test_sending_edge_uses_the_moved_number(
     server: Server, new_server: NewServer, start: Start
 ) -> None:
-    """It asks again while the other queue is assigned to another connection, and sends once that one is closed."""
+    """Check that the sending edge uses the moved number.
+
+    It asks again while another connection holds the queue, and sends once that is closed.
+    """
     there = await start(await new_server(), mca={"reservation_ttl_s": TTL_S})
     a, b = await there.numbered("a", 7), await there.numbered("b", 8)
     here = await start(server, mca={"peers": {"p": {"addresses": [there.address]}}})

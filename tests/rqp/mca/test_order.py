@@ -1,4 +1,4 @@
-"""A receiving MCA keeps the order: nothing goes in behind a RELIABLE message that is refused (rqp_mca.md 2.1, 3.3)."""
+"""Order at a receiving MCA: nothing is put in behind a refused RELIABLE message (rqp_mca.md 2.1, 3.3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENOUGH = 60.0  # s
 
 
 async def test_nothing_after_a_refused_message_in_its_run_is_put_in(edge: LiveEdge, client: Client) -> None:
-    """The third would find room."""
+    """Check that nothing after a refused message in its run is put in, even if it would fit."""
     queue = await edge.numbered("orders", 7, maxBytes=10_000)
     await client.send(client.data(7, b"1" * 5000, b"2" * 6000, b"3" * 100))
     assert await client.rest() == client.confirm
@@ -26,7 +26,10 @@ async def test_nothing_after_a_refused_message_in_its_run_is_put_in(edge: LiveEd
 async def test_nothing_after_a_refused_message_in_later_runs_is_put_in(
     edge: LiveEdge, client: Client
 ) -> None:
-    """Runs for other queues and the same one; UNRELIABLE messages are kept nowhere else."""
+    """Check that nothing after a refused message in later runs is put in, for any queue.
+
+    UNRELIABLE messages are dropped: they are kept nowhere else.
+    """
     queue = await edge.heard_numbered("orders", 7, maxBytes=10)
     other = await edge.heard_numbered("other", 8)
     await client.put(8, b"0")
@@ -42,7 +45,10 @@ async def test_nothing_after_a_refused_message_in_later_runs_is_put_in(
 async def test_nothing_after_a_refused_message_in_another_domain_is_put_in(
     edge: LiveEdge, client: Client
 ) -> None:
-    """Each domain has a way of its own: what is before in another one is waited for."""
+    """Check that nothing after a refused message in another domain is put in.
+
+    Each domain has its own store connection; earlier messages in another one are awaited.
+    """
     await edge.numbered("shut", 7, paused=True, domain="two")
     other = await edge.numbered("other", 8)
     await client.put(8, b"0")
@@ -57,7 +63,10 @@ async def test_nothing_after_a_refused_message_in_another_domain_is_put_in(
 async def test_window_into_a_full_queue_keeps_the_order(
     server: Server, new_server: NewServer, start: Start
 ) -> None:
-    """Small and large messages, with some taken out now and then: first arrivals are in order (3.3)."""
+    """Check that a window into a full queue keeps the order of first arrivals (3.3).
+
+    Messages are small and large, and some are removed now and then.
+    """
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -75,7 +84,7 @@ async def test_window_into_a_full_queue_keeps_the_order(
 
 
 async def first_arrivals(edge: LiveEdge, queue: Queue, number: int) -> list[bytes]:
-    """Takes out until there were so many different ones."""
+    """Take messages out until there were so many different ones."""
     async_client = AsyncClient(edge.tools.open_domain(queue.domain).pipe)
     seen: dict[bytes, None] = {}
     while len(seen) < number:

@@ -33,7 +33,7 @@ def owned(edge: LiveEdge) -> float:
 async def test_owner_stops_before_its_lease_expires(
     server: Server, start: Start, peer: McaPeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its connections are closed by then: nothing that it had sent is confirmed to it any more."""
+    """Check that an owner closes its connections before its lease expires, so that late confirmations do not count."""
     outbox = {"lease_s": 3.0, "renew_s": 0.3, "look_s": 0.5}
     settings = {"mca": {"peers": peer_settings(peer), **PATIENT}, "outbox": outbox}
     first = await start(server, **settings)
@@ -60,7 +60,10 @@ async def test_owner_stops_before_its_lease_expires(
 
 
 async def test_reacquired_ownership_starts_over(server: Server, start: Start, peer: McaPeer) -> None:
-    """Renewed too late: another process may have owned it. Messages in flight are given up, and sending starts over."""
+    """Check that reacquired ownership starts over: another process may have owned the queue.
+
+    Messages in flight are given up.
+    """
     settings = {"lease_s": 15.0, "renew_s": 0.2, "look_s": 30.0}
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT}, outbox=settings)
     queue = await edge.remote("away")
@@ -79,7 +82,10 @@ async def test_reacquired_ownership_starts_over(server: Server, start: Start, pe
 async def test_messages_of_the_previous_owner_are_sent_first(
     new_server: NewServer, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
-    """Killed, it gives nothing back: it is owned by another before what it had leased has been swept."""
+    """Check that messages of the previous owner are sent first.
+
+    It was killed, and another owns the queue before its leases have expired.
+    """
     server = await new_server()
     store = {"session_timeout_s": 2.0, "heartbeat_s": 0.2, "sweep_s": 0.2}
     outbox = {"lease_s": 0.6, "renew_s": 0.2, "look_s": 0.5}
@@ -91,7 +97,7 @@ async def test_messages_of_the_previous_owner_are_sent_first(
     bodies = [b"%03d" % number for number in range(2 * prefetch.LEAST_AHEAD)]
     edge = await start(server, mca=PATIENT, outbox=outbox, store=store)
     async with EdgeProgram(server.url, tmp_path, settings) as doomed:
-        await edge.service.stop_taking()  # only the program is left to own it
+        await edge.service.stop_taking()  # only the program remains to own it
         queue = await edge.remote("away", peers=["p0"], spec={"visibilityTimeout": "100ms"})
         await edge.put(queue, *bodies)
         assert await (await peer.reserved()).body() == bodies[0]
@@ -106,14 +112,14 @@ async def test_messages_of_the_previous_owner_are_sent_first(
 
 
 async def leases(edge: LiveEdge, queue: Queue) -> bool:
-    """Whether more is taken than is out."""
+    """Return whether more than the message in flight is leased."""
     return bool((await edge.stats(queue))["in_flight"] > 1)
 
 
 async def test_leased_octets_are_bounded(
     server: Server, start: Start, peer: McaPeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/rqp.md: 4 MiB, here less: however few messages that are."""
+    """Check that leased octets are bounded by 4 MiB, here less, however few messages that is (docs/rqp.md)."""
     monkeypatch.setattr(prefetch, "MAX_BYTES", 64 << 10)
     held: list[int] = []
     take = Prefetch.take
@@ -137,7 +143,10 @@ async def test_leased_octets_are_bounded(
 
 
 async def test_wait_for_foreign_leases_is_bounded(server: Server, start: Start, peer: McaPeer) -> None:
-    """Only until leases of dead processes have surely been swept: a client leased a message as from any queue."""
+    """Check that the wait for foreign leases is bounded by the time in which leases of dead processes expire.
+
+    A client leased a message as from any queue.
+    """
     waits = {"session_timeout_s": 2.0, "heartbeat_s": 0.2, "sweep_s": 0.1}
     idle = await start(server, store=waits)
     await idle.service.stop_taking()
@@ -158,7 +167,10 @@ async def test_wait_for_foreign_leases_is_bounded(server: Server, start: Start, 
 async def test_unsent_output_is_dropped_when_the_ownership_is_lost(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """It may be another's already: a peer that reads late gets no whole message of the one before."""
+    """Check that unsent output is dropped when the ownership is lost.
+
+    A peer that reads late gets no whole message of the former owner.
+    """
     outbox = {"lease_s": 15.0, "renew_s": 0.2, "look_s": 30.0}
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT}, outbox=outbox)
     queue = await edge.remote("away", maxMessageBytes=15 << 20)
@@ -174,5 +186,5 @@ async def test_unsent_output_is_dropped_when_the_ownership_is_lost(
 
 
 def leased_and_blocked(edge: LiveEdge) -> bool:
-    """What was written waits in the edge: buffers do not hold it all."""
+    """Return whether output waits in the edge: the kernel's buffers do not hold it all."""
     return edge.output.total > 0

@@ -1,4 +1,4 @@
-"""Where the list of receiving MCAs comes from, and how it changes while messages wait (rqp_mca.md 3.4)."""
+"""Sources of the list of receiving MCAs, and changes while messages wait (rqp_mca.md 3.4)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def write(file: Path, text: str) -> None:
 async def test_changed_file_updates_the_peers(
     server: Server, start: Start, peer: Peer, other_peer: Peer, tmp_path: Path
 ) -> None:
-    """One receiving MCA per line; a new one is asked at once and ends a pause; a removed one is forgotten."""
+    """Check that a changed file updates the peers, one receiving MCA per line.
+
+    A new one is asked at once and ends a pause; a removed one is forgotten.
+    """
     file = tmp_path / ".rqprc"
     file.write_text("# nobody yet\n")
     edge = await start(
@@ -71,7 +74,10 @@ async def test_bad_lines_are_skipped(server: Server, start: Start, peer: Peer, t
 
 
 async def test_ipv6_in_the_file(server: Server, start: Start, tmp_path: Path) -> None:
-    """RQP/cast does not support it, RQP/MCA does (1.1). The name is the line without the port."""
+    """Check that the file may have IPv6 addresses (1.1), unlike RQP/cast.
+
+    The name is the line without the port.
+    """
     async with Peer("::1") as peer:
         file = tmp_path / ".rqprc"
         file.write_text(f"::1\n[::1]:{peer.port} # here\n[::1]:0\n")
@@ -133,7 +139,7 @@ async def test_two_lines_of_one_host_are_two_receiving_mcas(
 
 
 async def test_peers_in_the_store(server: Server, start: Start, peer: Peer, other_peer: Peer) -> None:
-    """Applied and deleted while the edge runs; their profile and window are theirs."""
+    """Check that peers in the store are applied and deleted while the edge runs, with their profile and window."""
     edge = await start(server)
     queue = await edge.remote("away", peers=["berlin"])
     await edge.put(queue, b"one", b"two")
@@ -154,7 +160,7 @@ async def test_peers_in_the_store(server: Server, start: Start, peer: Peer, othe
 
 
 async def test_unreadable_document_hides_no_other(server: Server, start: Start, peer: Peer) -> None:
-    """It is logged once; it may have been written by a newer version."""
+    """Check that an unreadable document hides no other and is logged once: a newer version may have written it."""
     server.call("HSET", RegistryKeys().peers, "later", '{"protocol":"rqp-mca","addresses":["a"],"tls":true}')
     edge = await start(server)
     queue = await edge.remote("away")
@@ -180,7 +186,7 @@ async def test_peers_of_the_other_protocol_are_not_asked(server: Server, start: 
 async def test_messages_in_flight_to_a_removed_peer_may_be_confirmed(
     server: Server, start: Start, peer: Peer, other_peer: Peer
 ) -> None:
-    """3.4: but nothing more is sent there."""
+    """Check that messages in flight to a removed peer may be confirmed, and no more are sent there (3.4)."""
     edge: LiveEdge = await start(server, mca={"data_timeout_s": 20.0})
     await edge.tools.peers.apply("it", registered(peer.address), "cli")
     queue = await edge.remote("away")
@@ -195,7 +201,7 @@ async def test_messages_in_flight_to_a_removed_peer_may_be_confirmed(
     await until(lambda: edge.is_empty(queue))
 
 
-# the same name in several places (docs/rqp.md, Peers: the first that knows it says what it means)
+# the same name in several places (docs/rqp.md, Peers: the first place defines it)
 
 
 async def test_settings_override_the_store_and_the_store_the_file(
@@ -225,7 +231,10 @@ async def test_settings_override_the_store_and_the_store_the_file(
 
 
 async def test_another_profile_is_another_receiving_mca(server: Server, start: Start, peer: Peer) -> None:
-    """1.2: which of them the peer understands is unknown, so it is asked in both."""
+    """Check that another profile is another receiving MCA (1.2).
+
+    Which of them the peer understands is unknown, so it is asked in both.
+    """
     peers = {
         profile.value: {"addresses": [peer.address], "profile": profile.value}
         for profile in (Profile.PACKED, Profile.WORD)
@@ -250,7 +259,7 @@ async def test_another_profile_is_another_receiving_mca(server: Server, start: S
     ],
 )
 def test_addresses(text: str, place: tuple[str, int]) -> None:
-    """1.1: the default port is 11311."""
+    """Check addresses: the default port is 11311 (1.1)."""
     assert parse_address(text) == place
 
 

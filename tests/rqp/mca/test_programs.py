@@ -17,14 +17,17 @@ from tests.servers import Server, free_port
 async def test_sigterm_waits_for_confirmations(
     server: Server, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
-    """3.6: messages in flight may still be confirmed, the rest is in its place, and the queue has no owner."""
+    """Check that SIGTERM waits for confirmations of messages in flight (3.6).
+
+    Others return to their places, and the queue has no owner.
+    """
     edge = await start(server)
     queue = await edge.declare(
         "away", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["p0"]}, paused=True
     )
     settings = {"mca": {"peers": peer_settings(peer), "data_timeout_s": 20.0}}
     async with EdgeProgram(server.url, tmp_path, settings) as program:
-        await edge.service.stop_taking()  # only the program is left to own it
+        await edge.service.stop_taking()  # only the program remains to own it
         await edge.replace_remote("away", peers=["p0"])
         await edge.put(queue, b"one", b"two")
         call = await peer.reserved()
@@ -42,7 +45,7 @@ async def test_sigterm_waits_for_confirmations(
 async def test_each_queue_is_owned_by_one_worker(
     server: Server, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
-    """3.2: each queue is held by one of them."""
+    """Check that each queue is owned by one worker (3.2)."""
     edge = await start(server)
     settings = {"mca": {"peers": peer_settings(peer)}, "workers": 2}
     async with EdgeProgram(server.url, tmp_path, settings):
@@ -66,7 +69,10 @@ async def test_each_queue_is_owned_by_one_worker(
 async def test_queue_of_a_killed_program_is_free_at_once(
     server: Server, start: Start, tmp_path: Path
 ) -> None:
-    """2.3: its assignment would last a minute; processes of this machine see that it is dead."""
+    """Check that a queue of a killed program is free at once (2.3).
+
+    Its assignment would last a minute, but processes of this machine detect its death.
+    """
     edge = await start(server)
     await edge.numbered("orders", 1)
     await edge.numbered("other", 2, exclusive=False)

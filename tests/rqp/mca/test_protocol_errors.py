@@ -38,7 +38,7 @@ AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 async def test_wrong_confirmation_closes_the_connection(
     server: Server, start: Start, peer: McaPeer, lie: AvailableConfirm
 ) -> None:
-    """3.3: the connection is closed on an unexpected confirm."""
+    """Check that an unexpected confirmation closes the connection (3.3)."""
     edge = await sending_edge(server, start, peer, data_timeout_s=20.0)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -56,7 +56,10 @@ async def test_wrong_confirmation_closes_the_connection(
 async def test_surplus_confirmations_close_the_connection(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3.3: what was out counts, and the connection is closed before anything else is sent."""
+    """Check that surplus confirmations close the connection before anything else is sent (3.3).
+
+    Messages in flight count as confirmed.
+    """
     edge = await sending_edge(server, start, peer, window=2, data_timeout_s=20.0)
     queue = await edge.remote("away")
     await edge.put(queue, b"one", b"two", b"three")
@@ -77,7 +80,7 @@ async def test_surplus_confirmations_close_the_connection(
 async def test_malformed_confirmation_closes_the_connection(
     server: Server, start: Start, peer: McaPeer, octets: bytes, reason: str
 ) -> None:
-    """1.4, 3.3: closed, counted, and the message comes again."""
+    """Check that a malformed confirmation closes the connection and is counted; the message is resent (1.4, 3.3)."""
     edge = await sending_edge(server, start, peer, data_timeout_s=20.0)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -96,7 +99,10 @@ async def test_malformed_confirmation_closes_the_connection(
 
 
 async def test_answer_in_another_profile_is_reported(server: Server, start: Start, peer: McaPeer) -> None:
-    """1.2, 3.1: the condition names the error, as the peer otherwise looks like one without the queue."""
+    """Check that an answer in another profile is reported (1.2, 3.1).
+
+    The condition names the error, as the peer otherwise looks like one without the queue.
+    """
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.2)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -110,7 +116,7 @@ async def test_answer_in_another_profile_is_reported(server: Server, start: Star
 async def test_confirmation_before_its_data_closes_the_connection(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3.3: whatever it is meant for, it confirms nothing; the connection is closed."""
+    """Check that a confirmation before its data closes the connection and confirms nothing (3.3)."""
     edge = await sending_edge(server, start, peer, data_timeout_s=20.0)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -147,7 +153,10 @@ class Counting:
 async def test_confirmations_count_only_for_messages_sent_before_them(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3.3: though all came at once. So many at a time are two runs (1.5)."""
+    """Check that confirmations count only for messages sent before them, though all came at once (3.3).
+
+    So many at a time are two runs (1.5).
+    """
     edge = await start(server)
     dialler = edge.service.agents[0].dialler  # type: ignore[attr-defined]
     hearer = Counting(MAX_RUN + 3)
@@ -164,7 +173,7 @@ async def test_confirmations_count_only_for_messages_sent_before_them(
 async def test_peer_error_is_reported_until_it_is_asked_again(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """docs/rqp.md: the condition names the peers that broke the protocol when they were last asked."""
+    """Check that the condition names peers that broke the protocol until they are asked again (docs/rqp.md)."""
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.2)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -180,7 +189,7 @@ async def test_peer_error_is_reported_until_it_is_asked_again(
 async def test_confirmation_in_another_profile_is_refused(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """1.2: a sender takes answers in no other profile than it speaks."""
+    """Check that a confirmation in another profile is refused (1.2)."""
     edge = await sending_edge(server, start, peer)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -195,7 +204,7 @@ async def test_confirmation_in_another_profile_is_refused(
 
 
 async def test_unfinished_confirmation_times_out(server: Server, start: Start, peer: McaPeer) -> None:
-    """1.5, for the sending side: half of a MSG_QUEUE_CONFIRM"""
+    """Check that an incomplete MSG_QUEUE_CONFIRM times out (1.5)."""
     edge = await sending_edge(server, start, peer, message_timeout_s=0.1, request_timeout_s=20.0)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")

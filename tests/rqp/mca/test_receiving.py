@@ -1,4 +1,4 @@
-"""What a receiving MCA does with messages for its queues (rqp_mca.md 2.1, 1.2, 1.5)."""
+"""Handling of messages by a receiving MCA (rqp_mca.md 2.1, 1.2, 1.5)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROFILES = list(Profile)
 async def test_a_reliable_message_is_put_in_and_confirmed_in_its_profile(
     edge: LiveEdge, profile: Profile
 ) -> None:
-    """1.2, 2.1"""
+    """Check that a RELIABLE message is put in and confirmed in its profile (1.2, 2.1)."""
     queue = await edge.numbered("orders", 7)
     client = await edge.client(profile)
     await client.put(7, b"hello", b"", b"\0\xff")
@@ -31,7 +31,7 @@ async def test_a_reliable_message_is_put_in_and_confirmed_in_its_profile(
 
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_one_profile_for_the_whole_connection(edge: LiveEdge, profile: Profile) -> None:
-    """1.2: the first octet determines it, and all answers use it."""
+    """Check that the first octet determines the profile of a connection and all its answers (1.2)."""
     queue = await edge.numbered("orders", 0xFFFF_FFFF)
     client = await edge.client(profile)
     await edge.numbered("end", 0)
@@ -42,7 +42,7 @@ async def test_one_profile_for_the_whole_connection(edge: LiveEdge, profile: Pro
 
 
 async def test_an_unreliable_message_is_put_in_and_not_confirmed(edge: LiveEdge, client: Client) -> None:
-    """2.1"""
+    """Check that an UNRELIABLE message is put in and not confirmed (2.1)."""
     queue = await edge.numbered("orders", 7)
     await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE), client.data(7, b"three"))
     assert await client.read(1) == client.confirm
@@ -52,7 +52,10 @@ async def test_an_unreliable_message_is_put_in_and_not_confirmed(edge: LiveEdge,
 
 
 async def test_confirms_keep_the_order_of_the_data(edge: LiveEdge, client: Client) -> None:
-    """2.1: also across queues, one of which has to be looked up first, and across requests."""
+    """Check that confirms keep the order of the data (2.1).
+
+    This holds across queues, one of which has to be looked up first, and across requests.
+    """
     first, second = await edge.numbered("first", 1), await edge.numbered("second", 2)
     await client.send(
         client.data(1, b"a", b"b"),
@@ -66,7 +69,7 @@ async def test_confirms_keep_the_order_of_the_data(edge: LiveEdge, client: Clien
 
 
 async def test_messages_may_be_cut_anywhere(edge: LiveEdge, client: Client) -> None:
-    """1.1: results do not depend on how TCP cut the octets."""
+    """Check that messages may be cut anywhere: TCP segments do not matter (1.1)."""
     queue = await edge.numbered("orders", 7)
     bodies = [bytes([size]) * size for size in range(40)]
     for octet in client.data(7, *bodies):
@@ -76,7 +79,7 @@ async def test_messages_may_be_cut_anywhere(edge: LiveEdge, client: Client) -> N
 
 
 async def test_long_runs_and_large_messages(edge: LiveEdge, client: Client) -> None:
-    """1.5: runs are cut at 1,000; 2.4: a body may have max_message_bytes."""
+    """Check runs longer than the limit of 1,000, and bodies of max_message_bytes (1.5, 2.4)."""
     queue = await edge.numbered("orders", 7)
     await client.put(7, *(b"%d" % number for number in range(2_500)))
     await client.put(7, b"x" * (1 << 20))
@@ -86,7 +89,7 @@ async def test_long_runs_and_large_messages(edge: LiveEdge, client: Client) -> N
 
 
 async def test_two_connections_put_into_one_queue(edge: LiveEdge, client: Client) -> None:
-    """2.3: while it is not assigned, every connection may."""
+    """Check that two connections may put into one unassigned queue (2.3)."""
     queue = await edge.numbered("orders", 7)
     other = await edge.client()
     await asyncio.gather(client.put(7, *[b"a"] * 50), other.put(7, *[b"b"] * 50))
@@ -94,7 +97,7 @@ async def test_two_connections_put_into_one_queue(edge: LiveEdge, client: Client
 
 
 async def test_number_may_move_to_another_queue(edge: LiveEdge, client: Client) -> None:
-    """2.1: the number means the queue that has it now, also where it was known by another."""
+    """Check that a number that moved addresses the queue that has it now (2.1)."""
     old = await edge.numbered("old", 7)
     await client.put(7, b"one")
     await edge.tools.catalogue.delete(old)
@@ -128,7 +131,7 @@ async def test_what_is_counted(edge: LiveEdge, client: Client) -> None:
 
 
 async def test_drain_confirms_received_messages(edge: LiveEdge, client: Client) -> None:
-    """2.4: whole messages are put in and confirmed, then the connection is closed."""
+    """Check that a drain puts in and confirms whole messages before it closes the connection (2.4)."""
     queue = await edge.numbered("orders", 7)
     traffic = edge.listeners["mca"].traffic
     before = traffic.received
@@ -141,7 +144,10 @@ async def test_drain_confirms_received_messages(edge: LiveEdge, client: Client) 
 
 
 async def test_nothing_is_confirmed_while_the_store_hangs(new_server: NewServer, start: Start) -> None:
-    """2.1: "inserted" means durable at the queue's level; what cannot be known is not confirmed."""
+    """Check that nothing is confirmed while the store hangs: its outcome is unknown (2.1).
+
+    "inserted" means durable at the queue's level.
+    """
     server: Server = await new_server()
     edge = await start(server, request_timeout_s=0.5, store={"reply_timeout_s": 0.3, "call_deadline_s": 0.4})
     queue = await edge.heard_numbered("orders", 7)

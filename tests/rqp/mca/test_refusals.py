@@ -1,4 +1,4 @@
-"""What a receiving MCA does not take: broken input, and messages that cannot be put in (rqp_mca.md 1.4, 2.1, 2.4)."""
+"""Refusals of a receiving MCA: malformed input, and messages that cannot be put in (rqp_mca.md 1.4, 2.1, 2.4)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ BROKEN = [
 
 
 async def test_malformed_input_closes_after_earlier_messages(edge: LiveEdge) -> None:
-    """1.4, 2.4: messages before it are carried out; what follows is not read, nor is a body held."""
+    """Check that malformed input closes after earlier messages are handled (1.4, 2.4).
+
+    Later octets are not read, and no body is held.
+    """
     queue = await edge.numbered("orders", 7)
     refused: Counter[str] = Counter()
     for reason, octets in BROKEN:
@@ -49,7 +52,7 @@ async def test_malformed_input_closes_after_earlier_messages(edge: LiveEdge) -> 
 
 
 async def test_unknown_profile_is_refused(edge: LiveEdge) -> None:
-    """1.2"""
+    """Check that an unknown profile is refused (1.2)."""
     for number, octet in enumerate([0x07, 0x0F, 0x70, 0xFF], 1):
         client = await edge.client()
         await client.send(bytes([octet]))
@@ -58,7 +61,7 @@ async def test_unknown_profile_is_refused(edge: LiveEdge) -> None:
 
 
 async def test_tls_at_a_plain_port_is_reported(edge: LiveEdge, client: Client) -> None:
-    """Not as the message that its first octets would be."""
+    """Check that TLS at a plain port is reported as such, and not as an invalid message."""
     await client.send(client_hello())
     assert await client.rest() == b""
     assert edge.refusals() == {"tls_at_a_plain_port": 1}
@@ -67,7 +70,7 @@ async def test_tls_at_a_plain_port_is_reported(edge: LiveEdge, client: Client) -
 
 
 async def test_bad_uint4_is_refused(edge: LiveEdge) -> None:
-    """1.4, in the wider profiles"""
+    """Check that a bad uint4 is refused in the wider profiles (1.4)."""
     client = await edge.client(Profile.OCTET)
     await client.send(b"\x01\0\0\0\x07\x10")
     await client.send(b"\0\0\0\0")
@@ -76,7 +79,7 @@ async def test_bad_uint4_is_refused(edge: LiveEdge) -> None:
 
 
 async def test_fin_within_a_message(edge: LiveEdge) -> None:
-    """2.4: the whole ones before it are confirmed, half of one is never put in; at every octet."""
+    """Check that a FIN within a message, at each octet, puts in and confirms only whole messages (2.4)."""
     queue = await edge.numbered("orders", 7)
     for cut in range(1, len(GOOD)):
         client = await edge.client()
@@ -88,7 +91,7 @@ async def test_fin_within_a_message(edge: LiveEdge) -> None:
 
 
 async def test_reset_within_a_message(edge: LiveEdge, client: Client) -> None:
-    """2.4: half of one is never put in."""
+    """Check that a reset within a message puts in no part of it (2.4)."""
     queue = await edge.numbered("orders", 7)
     await client.put(7, b"hi")
     await client.send(GOOD[:10])
@@ -98,7 +101,7 @@ async def test_reset_within_a_message(edge: LiveEdge, client: Client) -> None:
 
 
 async def test_unfinished_message_times_out(server: Server, start: Start) -> None:
-    """1.5"""
+    """Check that an incomplete message times out (1.5)."""
     edge = await start(server, mca={"message_timeout_s": 0.1})
     queue = await edge.numbered("orders", 7)
     client = await edge.client()
@@ -109,7 +112,7 @@ async def test_unfinished_message_times_out(server: Server, start: Start) -> Non
 
 
 async def test_size_limit_is_configurable(server: Server, start: Start) -> None:
-    """2.4"""
+    """Check that the size limit is configurable (2.4)."""
     edge = await start(server, mca={"max_message_bytes": 5})
     queue = await edge.numbered("orders", 7)
     client = await edge.client()
@@ -139,7 +142,10 @@ async def test_reliable_message_for_a_paused_queue(edge: LiveEdge, client: Clien
 
 
 async def test_reliable_message_for_a_full_queue(edge: LiveEdge, client: Client) -> None:
-    """Those before the first that is refused are confirmed, none behind it: it would be taken for its confirm."""
+    """Check that for a full queue only RELIABLE messages before the first refused one are confirmed.
+
+    A later confirmation would be taken for the refused one's.
+    """
     queue = await edge.numbered("orders", 7, maxLength=3)
     await client.send(client.data(7, *[b"m"] * 5), encode_available_request(Profile.PACKED, 7))
     assert await client.rest() == client.confirm * 3
@@ -148,18 +154,18 @@ async def test_reliable_message_for_a_full_queue(edge: LiveEdge, client: Client)
 
 
 async def test_no_confirm_follows_a_refusal(edge: LiveEdge, client: Client) -> None:
-    """Or the refused one would seem to be the one that it is for."""
+    """Check that no confirm follows a refusal, since it would be taken for the refused message's."""
     good = await edge.numbered("good", 9)
     await edge.numbered("shut", 8, paused=True)
     await client.put(9, b"warm")
-    assert not await client.is_available(8, 9)  # from here on both are known without asking the store
+    assert not await client.is_available(8, 9)  # from here on both are cached
     await client.send(client.data(9, b"first"), client.data(8, b"refused"), client.data(9, b"behind"))
     assert await client.rest() == client.confirm
     assert await edge.bodies(good) == [b"warm", b"first"]
 
 
 async def test_a_refusal_waits_for_the_confirms_before_it(edge: LiveEdge, client: Client) -> None:
-    """Also for those of another domain, whose answers come later."""
+    """Check that a refusal waits for the confirms before it, also those of another domain, which come later."""
     good = await edge.numbered("good", 9)
     await edge.numbered("shut", 8, paused=True, domain="two")
     await client.put(9, b"warm")
@@ -176,7 +182,7 @@ async def test_a_refusal_waits_for_the_confirms_before_it(edge: LiveEdge, client
 
 
 async def test_reliable_message_for_a_deleted_queue(edge: LiveEdge, client: Client) -> None:
-    """The queue is removed between two messages of one connection."""
+    """Check that a RELIABLE message for a queue deleted between two messages of a connection is refused."""
     queue = await edge.numbered("orders", 7)
     await client.put(7, b"one")
     await edge.tools.catalogue.delete(queue)
@@ -185,14 +191,14 @@ async def test_reliable_message_for_a_deleted_queue(edge: LiveEdge, client: Clie
     assert edge.refusals() == {"queue_unknown": 1}
 
 
-# UNRELIABLE and not inserted (2.1): to the dead letters with the reason, as their sender does not keep them
+# UNRELIABLE and not inserted (2.1): dead-lettered with the reason, as senders do not keep them
 
 
 async def test_unreliable_message_for_a_paused_queue(edge: LiveEdge, client: Client) -> None:
     queue = await edge.numbered("orders", 7, paused=True)
     other = await edge.numbered("other", 8)
     await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE), client.data(8, b"three"))
-    assert await client.read(1) == client.confirm  # it goes on
+    assert await client.read(1) == client.confirm  # it continues
     letters = await edge.dead(queue)
     assert [(letter.body, letter.reason, letter.origin) for letter in letters] == [
         (b"one", "queue_paused", "mca 127.0.0.1"),
@@ -215,7 +221,7 @@ async def test_unreliable_message_for_a_full_queue(edge: LiveEdge, client: Clien
 
 
 async def test_unreliable_message_for_an_assigned_queue(edge: LiveEdge, client: Client) -> None:
-    """2.3"""
+    """Check that an UNRELIABLE message for an assigned queue is dead-lettered (2.3)."""
     queue = await edge.numbered("orders", 7)
     holder = await edge.client()
     await holder.request(7)
@@ -228,7 +234,7 @@ async def test_unreliable_message_for_an_assigned_queue(edge: LiveEdge, client: 
 
 
 async def test_unreliable_message_for_an_unknown_queue_is_counted(edge: LiveEdge, client: Client) -> None:
-    """There are no dead letters of a queue that is not there."""
+    """Check that an UNRELIABLE message for an unknown queue is counted: there are no dead letters for it."""
     queue = await edge.numbered("other", 8)
     await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE), client.data(8, b"three"))
     assert await client.read(1) == client.confirm

@@ -1,4 +1,4 @@
-"""How a transmission queue's messages reach a receiving MCA, as long as all goes well (rqp_mca.md 3)."""
+"""Delivery of a transmission queue's messages to a receiving MCA without faults (rqp_mca.md 3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 async def test_reliable_message_is_sent_confirmed_and_removed(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3: the whole way of a RELIABLE message; the next one needs no question (3.4)."""
+    """Check that a reliable message is sent, confirmed and removed; the next needs no question (3, 3.4)."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -44,7 +44,7 @@ async def test_reliable_message_is_sent_confirmed_and_removed(
 
 
 async def test_default_window_is_one(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.3"""
+    """Check that the default window is one (3.3)."""
     edge = await start(server, mca={"peers": peer_settings(peer), "data_timeout_s": 20.0})
     queue = await edge.remote("away")
     await edge.put(queue, b"one", b"two", b"three")
@@ -57,7 +57,7 @@ async def test_default_window_is_one(server: Server, start: Start, peer: McaPeer
 
 
 async def test_window_limits_unconfirmed_messages(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.3: up to n are, and their confirms come in order."""
+    """Check that the window limits unconfirmed messages, confirmed in order (3.3)."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=3), "data_timeout_s": 20.0})
     queue = await edge.remote("away")
     await edge.put(queue, *(b"%d" % number for number in range(7)))
@@ -75,7 +75,7 @@ async def test_window_limits_unconfirmed_messages(server: Server, start: Start, 
 
 @pytest.mark.parametrize("profile", list(Profile))
 async def test_peers_profile_is_used(server: Server, start: Start, peer: McaPeer, profile: Profile) -> None:
-    """1.2"""
+    """Check that the peer's profile is used (1.2)."""
     edge = await start(server, mca={"peers": peer_settings(peer, profile=profile)})
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -87,7 +87,7 @@ async def test_peers_profile_is_used(server: Server, start: Start, peer: McaPeer
 
 
 async def test_attributes_are_not_sent(server: Server, start: Start, peer: McaPeer) -> None:
-    """1.1: the protocol has no place for them."""
+    """Check that attributes are not sent: the protocol has no place for them (1.1)."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=9)})
     queue = await edge.remote("away")
     records = [encode(b"bare"), encode(b"dressed", {"tag": "x"}), encode(b"")]
@@ -105,7 +105,7 @@ async def test_attributes_are_not_sent(server: Server, start: Start, peer: McaPe
 async def test_unreliable_messages_are_removed_when_they_are_sent(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3: !MSG_DATA, removed, SENDER_IDLE_STATE"""
+    """Check that unreliable messages are removed when they are sent (3: !MSG_DATA, removed, SENDER_IDLE_STATE)."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", reliable=False)
     await edge.put(queue, *(b"%d" % number for number in range(200)))
@@ -118,7 +118,10 @@ async def test_unreliable_messages_are_removed_when_they_are_sent(
 async def test_first_peer_with_the_queue_is_requested(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
-    """3, 3.5: once all have answered, the first is asked at once; the connections to others are closed (3.3)."""
+    """Check that the first peer with the queue is requested once all have answered (3, 3.5).
+
+    The connections to others are closed (3.3).
+    """
     settings = {"peers": peer_settings(peer, other_peer), "availability_timeout_s": 20.0}
     edge = await start(server, mca=settings)
     queue = await edge.remote("away")
@@ -136,7 +139,7 @@ async def test_first_peer_with_the_queue_is_requested(
 
 
 async def first_requested(*calls: Call) -> Call:
-    """Which of them is asked to reserve the queue."""
+    """Return the peer that is asked to reserve the queue."""
     await until(lambda: any(call.waiting for call in calls))
     (asked,) = [call for call in calls if call.waiting]
     await asked.next(QueueRequest)
@@ -144,7 +147,7 @@ async def first_requested(*calls: Call) -> Call:
 
 
 async def test_messages_keep_their_order(server: Server, start: Start, peer: McaPeer) -> None:
-    """Whatever the store packs together, and whatever is leased ahead."""
+    """Check that messages keep their order, however the store packs them and however many are prefetched."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=50)})
     queue = await edge.remote("away")
     bodies = [b"%d" % number + b"." * (number % 300) for number in range(1_500)]
@@ -160,7 +163,7 @@ async def test_messages_keep_their_order(server: Server, start: Start, peer: Mca
 
 
 async def test_large_messages_are_sent_in_order(server: Server, start: Start, peer: McaPeer) -> None:
-    """More than the feed holds at a time, and than a connection's buffers take."""
+    """Check that large messages are sent in order: more than the feed and a connection's buffers hold."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=20), "data_timeout_s": 20.0})
     queue = await edge.remote("away")
     bodies = [bytes([number]) * (1 << 20) for number in range(12)]
@@ -174,7 +177,7 @@ async def test_large_messages_are_sent_in_order(server: Server, start: Start, pe
 
 
 async def test_queues_do_not_block_each_other(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.2: one machine for each; 3.3: each with a connection of its own."""
+    """Check that queues do not block each other: each has its own machine and connection (3.2, 3.3)."""
     edge = await start(server, mca={"peers": peer_settings(peer), "data_timeout_s": 20.0})
     stuck, well = await edge.remote("stuck", 7), await edge.remote("well", 8)
     await edge.put(stuck, b"never confirmed")
@@ -191,7 +194,7 @@ async def test_queues_do_not_block_each_other(server: Server, start: Start, peer
 async def test_a_queue_goes_to_the_peers_that_it_names(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
-    """3: its list of receiving MCAs"""
+    """Check that a queue goes to the peers that it names (3)."""
     edge = await start(server, mca={"peers": peer_settings(peer, other_peer)})
     queue = await edge.remote("away", peers=["p1"])
     await edge.put(queue, b"one")
@@ -205,7 +208,7 @@ async def test_a_queue_goes_to_the_peers_that_it_names(
 async def test_messages_go_from_edge_to_edge_in_order(
     server: Server, new_server: NewServer, start: Start
 ) -> None:
-    """Two systems with a store each."""
+    """Check that messages go in order between edges of two systems with a store each."""
     there = await start(await new_server())
     target = await there.numbered("orders", 7)
     here = await start(server, mca={"peers": {"there": {"addresses": [there.address], "window": 100}}})
@@ -226,7 +229,10 @@ async def test_messages_go_from_edge_to_edge_in_order(
 async def test_one_of_two_edges_of_a_system_reserves(
     server: Server, new_server: NewServer, start: Start
 ) -> None:
-    """2.3, 3: several servers of one store are several receiving MCAs; one of them reserves the queue."""
+    """Check that one of two edges of a system reserves the queue (2.3, 3).
+
+    Several servers of one store are several receiving MCAs.
+    """
     far = await new_server()
     there = [await start(far), await start(far)]
     target = await there[0].numbered("orders", 7)
@@ -243,7 +249,7 @@ async def test_existing_queue_is_sent(server: Server, start: Start, peer: McaPee
     queue = await first.remote("away")
     await first.put(queue, b"one")
     await first.check_nothing_is_left()
-    await first.service.stop_taking()  # it owns the queue no more
+    await first.service.stop_taking()  # it no longer owns the queue
     edge = await start(server, mca={"peers": peer_settings(peer)})
     call = await peer.reserved()
     assert await call.body() == b"one"
@@ -252,7 +258,7 @@ async def test_existing_queue_is_sent(server: Server, start: Start, peer: McaPee
 
 
 async def test_too_large_message_is_refused(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.1: refused when it is put in, by any client; the largest allowed message is sent."""
+    """Check that a message that is too large is refused when put in, and the largest allowed one is sent (3.1)."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", maxMessageBytes=100)
     async_client = AsyncClient(edge.tools.open_domain("main").pipe)
@@ -265,7 +271,7 @@ async def test_too_large_message_is_refused(server: Server, start: Start, peer: 
 
 
 async def test_peer_that_does_not_read_pauses_sending(server: Server, start: Start, peer: McaPeer) -> None:
-    """UNRELIABLE messages leave as fast as they are read, not faster: the rest stays in the queue."""
+    """Check that a peer that does not read pauses UNRELIABLE sending: the rest stays in the queue."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", reliable=False)
     await edge.put(queue, b"first")
@@ -285,7 +291,10 @@ async def test_peer_that_does_not_read_pauses_sending(server: Server, start: Sta
 
 
 async def test_attribute_overrides_certainty(server: Server, start: Start, peer: McaPeer) -> None:
-    """3: {queue_id, type, body}: both kinds keep their order; an UNRELIABLE one waits for confirms (3.3)."""
+    """Check that an attribute overrides certainty: both kinds keep their order (3: {queue_id, type, body}).
+
+    An UNRELIABLE one waits for earlier confirms (3.3).
+    """
     edge = await start(server, mca={"peers": peer_settings(peer, window=9), "data_timeout_s": 20.0})
     queue = await edge.remote("away")
     said = [(b"0", {}), (b"1", {"certain": False}), (b"2", {"certain": False}), (b"3", {"certain": True})]
@@ -304,7 +313,7 @@ async def test_attribute_overrides_certainty(server: Server, start: Start, peer:
 async def test_certain_message_in_an_uncertain_queue_is_resent(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3: it is kept while unconfirmed, and is still RELIABLE when it is resent (3.6)."""
+    """Check that a certain message in an uncertain queue is kept and resent as RELIABLE (3, 3.6)."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", reliable=False)
     await edge.put_records(queue, encode(b"once"), encode(b"kept", {"certain": True}), encode(b"behind"))
