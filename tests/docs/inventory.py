@@ -216,7 +216,7 @@ ROWS = (
         "e2e/test_release.py::test_upgrades_of_the_pages_keep_what_was_said",
         "the same upgrade, with a value that changes")),
     Row("docs/tmq.md", "Differences from the original server", Elsewhere(
-        "tmq/test_original_server.py::test_the_page_has_what_penstock_answers_to_each_call",
+        "tmq/test_original_server.py::test_document_lists_the_replies_to_each_call",
         "the original server is somebody else's program; the test asks Penstock the same calls")),
     Row(RQP, "When RQP/cast messages are not delivered",
         Taken("docs/test_cast_examples.py::test_what_is_held_is_looked_into")),

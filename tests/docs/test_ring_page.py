@@ -101,6 +101,6 @@ def test_each_reason_is_on_the_page() -> None:
     reasons = PAGE.partition("### Reasons of refusals")[2]
     of_the_store = {kind.reason for kind in REFUSED if kind.reason != "store_error"}
     codec = {"unknown_operation", "truncated", "request_timeout"}
-    assert codec <= said_in("protos/ring")
+    assert codec <= said_in("protos")
     wanted = codec | set(REFUSALS) | of_the_store | said_by_the_port() | {str(each) for each in Refusal}
     assert wanted | {"outcome_unknown", "replies_unread", "lease_lost", "too_late"} <= told_in(reasons)

@@ -121,7 +121,7 @@ async def test_what_somebody_else_put_into_the_log_is_told(new_server: NewServer
     assert place is not None
     stream = edge.service.log.keys.log[0]
     foreign = server.call("XADD", stream, f"{place.era}-{place.serial}9", "what", "is this")
-    await until(lambda: "no entry" in (edge.service.readiness.unready() or ""))
+    await until(lambda: "foreign entry" in (edge.service.readiness.unready() or ""))
     server.call("XDEL", stream, foreign)
     await until(edge.is_ready)
 

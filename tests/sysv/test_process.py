@@ -141,7 +141,7 @@ REFUSED = [  # options with a key for KEY, exit status, beginning of the line, o
         ("--set", "sysv.mappings.m={key: KEY, queue: orders, direction: in, mode: 440}"),
         *(2, "", "in quotes, such as '0640', not 440"),
     ),
-    (("--mode", "0600"), 2, "usage: --mode goes with", ""),
+    (("--mode", "0600"), 2, "usage: --mode requires --in or --out", ""),
     (("--set", "sysv.idle_s=-1"), 2, "bad_settings: sysv.idle_s", ""),
 ]
 

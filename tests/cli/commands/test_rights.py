@@ -92,7 +92,7 @@ def test_user_is_set_on_every_server_and_survives_failovers(
     assert applied.count("user edge is set, stored") == len(servers)
     assert applied.count("in its ACL file") == 2
     assert users(alone, admin, 0)["found"] == f"default, edge: the same on {len(servers)} servers"
-    assert "may log in on each" in users(alone, edge, 0)["found"]
+    assert "can log in on each" in users(alone, edge, 0)["found"]
     alone.environment["REDIS_URL"] = edge
     alone.run("queue", "create", "orders")
     assert alone.run("queue", "show", "orders", "--json").object["ackLevel"] == "replicated:1"

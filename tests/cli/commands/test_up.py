@@ -103,4 +103,4 @@ def test_server_port_folder_and_console_options(alone: Shell) -> None:
 
 def test_invalid_console_settings(alone: Shell) -> None:
     line = alone.fails("up", "--set", "console.host=0.0.0.0", code=2)
-    assert "say console.tokens or console.proxy" in line
+    assert "without console.tokens or console.proxy" in line

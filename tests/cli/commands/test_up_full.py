@@ -46,7 +46,7 @@ def test_full_disk_is_reported_and_recovered_from(alone: Shell) -> None:
             line for line in beside(up, alone, "doctor", codes=(0,)).splitlines() if line.startswith("disk ")
         ]
         assert found.split()[:2] == ["disk", "WARN"], found
-        assert " octets are left on the disk of" in found
+        assert " octets left on the disk of" in found
         fill(data / "filler")
         eventually(lambda: "no space left on the disk of" in messages(told, "store_restarted"), 60)
         for command in (["put", "orders", "a pump"], ["doctor"]):

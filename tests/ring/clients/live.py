@@ -52,7 +52,7 @@ class LiveClients(LiveQueues[RingSettings]):
         """Hide changes by the tools from the edge meanwhile, so that it uses what it knew before."""
         registry = self.tools.registry
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(registry, "tell", lambda name: asyncio.sleep(0))
+            patched.setattr(registry, "publish_change", lambda name: asyncio.sleep(0))
             yield
 
     async def client(self, receive_buffer: int = 0, listener: str = CLIENTS) -> Client:
