@@ -53,7 +53,7 @@ def test_each_alert_fires_for_its_cases_only(tmp_path: Path) -> None:
 
 
 def test_each_reason_and_branch_of_a_rule_has_a_case() -> None:
-    """So that the test above notices a branch that is removed."""
+    """Check that every branch of a rule has a case, so that the test above notices a removed branch."""
     named = 0
     for alert, rule in OWN.items():
         sounding = [str(case.sounds) for case in OF[alert]]

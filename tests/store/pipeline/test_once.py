@@ -135,7 +135,7 @@ async def test_journal_never_expires(desk: Desk) -> None:
     key = desk.domain.keys.journal("host 1")
     assert await desk.domain.link.call("PTTL", key) == -1
     await desk.store.catalogue.delete(queue)
-    assert await desk.numbering("host 1", 7, queue, b"x") is AGAIN, "whatever became of the queue"
+    assert await desk.numbering("host 1", 7, queue, b"x") is AGAIN, "regardless of the queue's state"
     with pytest.raises(QueueUnknown):
         await desk.numbering("host 1", 8, queue, b"x")
 

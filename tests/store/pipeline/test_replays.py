@@ -157,11 +157,11 @@ def test_late_call_does_nothing(lane: Lane, queue: Queue) -> None:
         with pytest.raises(ResponseError, match=r"^LATE"):
             lane.again()
     assert told == []
-    assert take(lane, queue) == []  # the sequence goes on behind it
+    assert take(lane, queue) == []  # the sequence continues after it
 
 
 def test_repetition_is_answered_after_its_deadline(lane: Lane, queue: Queue) -> None:
-    """It was executed in time; only calls that were not begun are late."""
+    """Check that a repetition is answered after its deadline, as its call was executed in time."""
     seconds, micros = lane.client.call("TIME")
     now = int(seconds) * 1000 + int(micros) // 1000
     told = Answers()

@@ -122,7 +122,7 @@ async def test_statistics_span_all_shards(cluster: Cluster) -> None:
 async def test_unavailable_shard_hides_no_other(
     own_cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged in one line, once, however many queues it has."""
+    """Check that other shards stay visible, and that one line is logged, once, for all queues of the shard."""
     home = own_cluster.holder(RegistryKeys().epoch)
     away, other = [node for node in own_cluster.nodes if node is not home]
     async with Desk(own_cluster.url) as desk:

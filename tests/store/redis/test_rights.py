@@ -209,7 +209,7 @@ async def work_with_the_log(store: Store) -> None:
 async def test_follower_of_a_replicated_log_has_sufficient_rights(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It makes a write, to wait for the replicas after it."""
+    """Check that a follower of a replicated log may write, as it waits for replicas after a write."""
     monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 0.5)
     monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
     administrator = Store(server.url, "admin")

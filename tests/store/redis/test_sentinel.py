@@ -57,8 +57,8 @@ async def test_failover_loses_no_acknowledged_message(replicated: Replicated, fa
         await more(traffic)
         new = replicated.primary()
         assert generation(new) == before + 1
-        assert desk.refusals["new_generation"] <= 1  # or the other process was first
-        await until(lambda: answered(desk))  # the directory is written anew, whatever of it was lost
+        assert desk.refusals["new_generation"] <= 1  # 0 if the other process was first
+        await until(lambda: answered(desk))  # processes write their directory entries again if they were lost
         await traffic.stop()
         await traffic.check()
         if fault == "killed":
@@ -85,7 +85,7 @@ async def test_nothing_is_acknowledged_without_replicas(whole_replicated: Replic
         try:
             with pytest.raises(OutcomeUnknown):
                 await desk.put(queue, b"x")
-            for _ in range(2):  # the repeat is answered alike (ring.md 5.4)
+            for _ in range(2):  # the repeat gets the same answer (ring.md 5.4)
                 with pytest.raises(OutcomeUnknown):
                     await Node(desk).push(request_id(1), queue, b"once")
             await desk.put(memory, b"y")  # others do not wait for that replica

@@ -85,7 +85,7 @@ async def test_sample_has_one_processes_activity_on_one_queue(desk: Desk) -> Non
 
 
 async def test_sum_of_samples_matches_the_queues_counters(desk: Desk) -> None:
-    """Of two processes, over several rounds, in two domains."""
+    """Check this for two processes, over several rounds, in two domains."""
     queues = [await desk.queue("one"), await desk.queue("two"), await desk.queue("far", domain="elsewhere")]
     async with desk.another() as other:
         other.store.start_serving()
@@ -261,7 +261,7 @@ async def test_refused_samples_are_merged_into_the_next(desk: Desk, server: Serv
 
 
 async def test_samples_with_lost_reply_are_repeated_unchanged(own_server: Server) -> None:
-    """So a reader can drop the repeat; later activity has its own samples."""
+    """Check that repeats are equal, so that readers can drop them; later activity has its own samples."""
     pipe = PipeSettings(question_timeout_s=0.3)
     async with Desk(own_server, timing=RARELY, pipe=pipe) as desk:
         desk.store.start_serving()
