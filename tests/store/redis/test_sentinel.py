@@ -25,7 +25,7 @@ async def more(traffic: Traffic, count: int = 200) -> None:
 
 
 async def test_fsync_level_is_refused_with_failovers(whole_replicated: Replicated) -> None:
-    """One server's disk guarantees nothing once another server takes over."""
+    """Check that fsync is refused, as one server's disk guarantees nothing after a failover."""
     async with Desk(whole_replicated.url) as desk:
         with pytest.raises(AckLevelRefused, match="use replicated:1"):
             await desk.queue(ack_level="fsync")
@@ -41,7 +41,7 @@ async def test_fsync_level_is_refused_with_failovers(whole_replicated: Replicate
     ("server_program", "fault"), [("valkey", "killed"), ("redis", "stopped")], indirect=["server_program"]
 )
 async def test_failover_loses_no_acknowledged_message(replicated: Replicated, fault: str) -> None:
-    """The old primary is killed, or stopped until it wakes without replicas."""
+    """Check this with the old primary killed, or stopped until it continues without replicas."""
     async with Desk(replicated.url, pipe=PATIENT) as desk, member(replicated.url, "tmq"):
         traffic = Traffic(desk, await desk.queue(ack_level="replicated:1"))
         traffic.start()
@@ -75,7 +75,7 @@ async def answered(desk: Desk) -> bool:
 
 
 async def test_nothing_is_acknowledged_without_replicas(whole_replicated: Replicated) -> None:
-    """The primary has the message, the replicas hang: the outcome is unknown."""
+    """Check that the outcome is unknown if the primary has the message but the replicas hang."""
     quick, replicated = PipeSettings(request_timeout_s=1.0), whole_replicated
     async with Desk(replicated.url, pipe=quick) as desk:
         queue = await desk.queue(ack_level="replicated:2")
