@@ -69,7 +69,7 @@ class Cluster:
         for low, high, place, *_ in self.nodes[0].call("CLUSTER", "SLOTS"):
             if low <= slot <= high:
                 return next(node for node in self.nodes if node.port == place[1])
-        raise AssertionError(f"nobody holds slot {slot}")
+        raise AssertionError(f"no node holds slot {slot}")
 
     def domain_on(self, node: Server) -> str:
         """Return the name of a domain that this node holds."""

@@ -17,7 +17,7 @@ OF = defaultdict[str, list[Case]](list)
 for each in CASES:
     OF[each.alert].append(each)
 
-# refusals of the store that fire no alert: they are errors of the client or expected
+# refusals of the store that fire no alert: they are expected, or errors of the client
 SILENT = {
     "store_error": "is no refusal itself, but what all of them are",
     "queue_unknown": "a client names a queue that is not there",

@@ -177,7 +177,7 @@ async def test_older_edge_does_upkeep_without_samples(desk: Desk) -> None:
 
 
 async def test_sampling_keeps_the_queue_hash_compact(desk: Desk, server: Server) -> None:
-    """Check that sampling keeps the hash's encoding: values have 64 octets at most (docs/decisions/0002-queue-hash.md)."""
+    """Check that sampling keeps the hash compact: values have at most 64 octets (docs/decisions/0002-queue-hash.md)."""
     queue = await desk.queue()
     before = server.call("OBJECT", "ENCODING", queue.keys[1])
     await desk.domain.tidy(queue)
