@@ -25,7 +25,7 @@ def test_rules_select_pods_of_the_release(tmp_path: Path) -> None:
     rendered = released(ON)
     assert rendered.keys() == own.keys()
     for name, rule in rendered.items():
-        expr = own[name]["expr"].replace('namespace!=""', OF_THE_RELEASE)  # 2 pods each: the chart's default
+        expr = own[name]["expr"].replace('namespace!=""', OF_THE_RELEASE)  # 2 pods each, the chart's default
         expr = expr.replace('persistentvolumeclaim!=""', OWN_CLAIM)
         edges = ("pubsub", "ring", "rqp", "tmq") if 'edge!=""' in expr else ("",)
         assert rule["expr"] == " or ".join(expr.replace('edge!=""', f'edge="{edge}"') for edge in edges)

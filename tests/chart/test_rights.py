@@ -91,8 +91,10 @@ def test_rights_of_the_chart_suffice_for_the_operator(
     new_namespace: Callable[..., str],
     tmp_path: Path,
 ) -> None:
-    """The Queue of NOTES becomes Ready, its own edges are found, and those of a release elsewhere, whose resources are
-    left alone (docs/kubernetes.md, "Discovery"); then the hook's Job, run as its pod would.
+    """Check the operator and then the hook's Job with the rights of the chart.
+
+    The Queue of NOTES becomes Ready, and edges are found, also those of another release, whose resources stay
+    unchanged (docs/kubernetes.md, "Discovery").
     """
     elsewhere = new_namespace()
     operator = run(nested("operator.discover.namespaces", [elsewhere]))

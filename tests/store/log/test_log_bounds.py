@@ -54,7 +54,7 @@ def lines_of(parts: list[list[Entry]]) -> list[bytes]:
 
 
 def check_bounded(parts: list[list[Entry]]) -> None:
-    """A read returns at most 1 MiB, or one entry."""
+    """Check that each read returns at most 1 MiB, or one entry."""
     for part in parts:
         assert len(part) == 1 or sum(len(entry.block) for entry in part) <= MIB
         assert len(part) <= 1000

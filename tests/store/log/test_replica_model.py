@@ -2,7 +2,7 @@
 
 After every step each held number is in the log once, or gone; queues have a copy of each new line.
 
-PENSTOCK_MODEL_EXAMPLES sets how long it tries, PENSTOCK_MODEL_SEED what it tries; a failure prints both.
+PENSTOCK_MODEL_EXAMPLES sets the number of examples, PENSTOCK_MODEL_SEED their seed; a failure prints both.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class ReplicaMachine(RuleBasedStateMachine):
         return arrived(origin, first, *made, copies=copies)
 
     def become_another(self) -> None:
-        """The store chooses the name."""
+        """Switch to a new incarnation, whose name the store chooses."""
         self.before, self.model.me = self.model.me, (self.model.me[0], b"")
 
     def look_who_we_are(self) -> None:

@@ -238,7 +238,7 @@ def follows(primary: Server) -> bool:
 
 @pytest.fixture
 def pair(server_program: str, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
-    """A primary and its replica."""
+    """Start a primary and its replica."""
     options = {"repl-diskless-sync-delay": "0", "repl-timeout": "60"}
     primary, replica = (Server(server_program, tmp_path / name, options) for name in ("primary", "replica"))
     try:

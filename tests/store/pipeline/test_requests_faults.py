@@ -151,7 +151,7 @@ class Requesters:
     """A sender of numbered requests, each repeated by several processes until one answers."""
 
     def __init__(self, queue: Queue, serial: int, *nodes: Node) -> None:
-        """serial: the number before its first id; it uses some thousands."""
+        """Prepare the requests. serial: the number before the first id; some thousands are used."""
         self.queue = queue
         self.nodes = nodes
         self.pushed: list[bytes] = []
