@@ -1,4 +1,4 @@
-"""Penstock measured beside its peers: `python -m benchmarks` (or `make bench`).
+"""Measure Penstock beside its peers: `python -m benchmarks` (or `make bench`).
 
 One run starts every server on free ports of 127.0.0.1 in one temporary folder, drives all of them with the same
 load generator (`load/`, C; `fallback/` where there is no compiler), and stops them again.

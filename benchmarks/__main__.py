@@ -69,7 +69,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def raise_file_limit() -> None:
-    """Thousands of idle connections, here and in the servers, which inherit the limit."""
+    """Raise the limit for thousands of idle connections, here and in the servers, which inherit it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace, console: Console) -> Results:
 
 
 def _measured(name: str, bench: Bench) -> list[Finding]:
-    """One measure; a failure of it costs no other."""
+    """Run one measure; a failure becomes a finding, so that the other measures still run."""
     try:
         return MEASURES[name](bench)
     except OSError as failure:
@@ -92,7 +92,7 @@ def _measured(name: str, bench: Bench) -> list[Finding]:
 
 
 def measures(only: Sequence[str]) -> list[str]:
-    """The measures asked for; peers alone mean throughput."""
+    """Return the measures to run; if only peers are named, throughput."""
     asked = [name for name in MEASURES if name in only]
     return asked or (["throughput"] if only else list(MEASURES))
 
@@ -114,7 +114,7 @@ def _prepare(options: argparse.Namespace, plan: Plan, place: Workshop, status: S
 
 
 def result_name(results: Results, only: Sequence[str]) -> str:
-    """The date alone for a full run, so that no part of one replaces it."""
+    """Return the name of the result file. A full run has the date alone, so a partial run never replaces it."""
     return "-".join([results.date[:10], *["quick"] * results.quick, *sorted(only)])
 
 

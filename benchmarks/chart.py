@@ -1,4 +1,4 @@
-"""The picture: one panel for each operation and shape, one bar for each peer."""
+"""Draw the chart: one panel for each operation and shape, one bar for each peer."""
 
 from __future__ import annotations
 

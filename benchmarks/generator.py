@@ -1,4 +1,4 @@
-"""The load generator seen from Python: built once a run, given connected sockets, read as one line of JSON."""
+"""The load generator's interface in Python: build it once a run, pass it connected sockets, read one line of JSON."""
 
 from __future__ import annotations
 
@@ -17,42 +17,44 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SOURCES = ("main.c", "loop.c", "rules.c", "listen.c", "sink.c")
-OVERTIME_S = 15.0  # what a run may take beyond its own limit before it is ended from outside
+OVERTIME_S = 15.0  # how much longer than its own limit a run may take before it is killed
 SINK_LIFETIME_S = 120
 
 
 class LoadFailed(OSError):
-    """The generator could not finish: the peer closed, or answered what makes no sense."""
+    """The generator could not finish: the peer closed the connection or sent an invalid answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who only listens, while the load's own connections publish. Everything they are sent is waited for."""
+    """Connections that only listen while the load's own connections publish. A run waits for all their messages."""
 
     sockets: Sequence[socket.socket]
-    rule: str  # how what is pushed to them is counted, a name of load/listen.c
-    fan: int  # how many of them together each message goes to
-    ahead: int = 0  # messages that publishers may be ahead of the slowest, who hears each; 0: not looked at
-    stamped: bool = False  # messages begin with 16 characters for the time when they were due
+    rule: str  # how their messages are counted, a name of load/listen.c
+    fan: int  # number of connections that receive each message
+    ahead: int = (
+        0  # messages that publishers may be ahead of the slowest, which gets each message; 0: no limit
+    )
+    stamped: bool = False  # messages begin with 16 characters: the time when they were due
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to send to whom: sockets that are connected and greeted, one prebuilt request for each."""
+    """The requests to send: connected and greeted sockets, and one prebuilt request for each."""
 
     rule: str  # how replies are counted, a name of load/rules.c
     sockets: Sequence[socket.socket]
     requests: Sequence[bytes]
     window: int  # messages in flight on a connection
     per_request: int = 1  # messages that one request asks for
-    ok: str = ""  # rule `line`: what a good reply begins with
-    ok_status: int = 1  # rule `tmq-put`: the byte that says yes
-    parts: int = 1  # each request is so many of one length, sent in turn
+    ok: str = ""  # rule `line`: beginning of a good reply
+    ok_status: int = 1  # rule `tmq-put`: the status byte of success
+    parts: int = 1  # each request consists of so many parts of equal length, sent in turn
     audience: Audience | None = None
 
     @property
     def all_sockets(self) -> list[socket.socket]:
-        """Those that ask, then those that listen."""
+        """Return the sockets that send, then those that listen."""
         return [*self.sockets, *(self.audience.sockets if self.audience else ())]
 
     def close(self) -> None:
@@ -62,7 +64,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """When to stop: at so many messages or after so many seconds, whichever is first."""
+    """The end of a run: after `count` messages or after `seconds`, if these pass first."""
 
     count: int
     seconds: float
@@ -71,31 +73,31 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run of the generator saw. Latencies in us, from asking to answer (paced: from when it was due).
+    """The result of one run of the generator. Latencies in us, from request (paced: from due time) to answer.
 
-    With an audience: `seconds` until it had heard all; with stamps, latencies are from when due to when heard.
+    With an audience: `seconds` until it had received all; with stamps, latencies are from due time to receipt.
     """
 
-    messages: int  # answered well within the time
+    messages: int  # answered with success within the time
     seconds: float
-    settled: int = 0  # the same with those that were under way when time was up
+    settled: int = 0  # the same, plus those in flight when time was up
     refused: int = 0
-    empty: int = 0  # takes that found nothing and were asked again
-    heard: int = 0  # messages that came to the audience, each of them for itself
+    empty: int = 0  # takes that found the queue empty and were repeated
+    heard: int = 0  # messages received by the audience, counted for each listener
     p50_us: float = 0.0
     p99_us: float = 0.0
     max_us: float = 0.0
-    cpu_s: float = 0.0  # the generator's own
+    cpu_s: float = 0.0  # of the generator itself
     error: str | None = field(default=None, repr=False)
 
     @property
     def rate(self) -> float:
-        """Messages a second."""
+        """Return the messages a second."""
         return self.messages / self.seconds if self.seconds else 0.0
 
 
 def is_loopback(sock: socket.socket) -> bool:
-    """True if the other end is on this machine's loopback; nothing else is ever loaded."""
+    """Return True if the other end is on this machine's loopback; the generator refuses all other peers."""
     try:
         name = sock.getpeername()
     except OSError:
@@ -110,7 +112,7 @@ def find_compiler() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """A way to run load: the C program, or the same in Python."""
+    """A load generator: the C program, or its Python version."""
 
     command: tuple[str, ...]
     language: str  # shown in the results
@@ -131,7 +133,7 @@ class Generator:
         return cls((sys.executable, "-m", "benchmarks.fallback"), "Python")
 
     def run(self, load: Load, bound: Bound) -> Outcome:
-        """Drive the load to its bound. Raises LoadFailed; the sockets stay open, and the caller's."""
+        """Drive the load to its bound. Raises LoadFailed. The caller closes the sockets."""
         if not all(map(is_loopback, load.all_sockets)):
             raise LoadFailed("refused: the other end of a socket is not on loopback")
         fds = [each.fileno() for each in load.all_sockets]
@@ -178,7 +180,7 @@ class Generator:
 
     @contextlib.contextmanager
     def sink(self, request_bytes: int, reply: bytes) -> Iterator[int]:
-        """A server that answers `reply` to every `request_bytes` received; yields its port."""
+        """Run a server that answers `reply` to every `request_bytes` received; yield its port."""
         options = ["--sink", "--request-bytes", str(request_bytes), "--reply", reply.hex()]
         command = [*self.command, *options, "--seconds", str(SINK_LIFETIME_S)]
         with subprocess.Popen(

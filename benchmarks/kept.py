@@ -1,4 +1,4 @@
-"""What a run of several parts found, as it is kept: after each, and under its plain name when a full run is over."""
+"""Save the results of a run of several parts: after each part, and under the plain name after a full run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ UNFINISHED = "-unfinished"
 
 
 def result_name(name: str, smaller: Sequence[str], only: Sequence[str]) -> str:
-    """Plain for a full run, so that no part of one replaces it, and no smaller one."""
+    """Return the name of the result. A full run has the plain name, so partial or smaller runs never replace it."""
     return "-".join([name, *smaller, *sorted(only)])
 
 
 class Kept:
-    """One run's file."""
+    """The result file of one run."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / f"{name}.json"
@@ -26,7 +26,7 @@ class Kept:
         folder.mkdir(parents=True, exist_ok=True)
 
     def save(self, found: dict[str, Any]) -> None:
-        """What there is so far, beside the file of the run before."""
+        """Save the results so far, beside the previous run's file."""
         self._unfinished.write_text(json.dumps(found, indent=1, default=str) + "\n", "utf-8")
 
     def finish(self) -> Path:
@@ -34,7 +34,7 @@ class Kept:
 
 
 def write_docs(page: Path, path: Path, name: str, markdown: Callable[[dict[str, Any]], str]) -> str:
-    """Writes what the file has between the page's markers of this name. Raises ValueError with what is missing."""
+    """Write the file's results between the page's markers of this name. Raises ValueError if anything is missing."""
     if not path.exists():
         raise ValueError(f"{path} is not there yet: python -m benchmarks.{name}")
     text = markdown(json.loads(path.read_text("utf-8")))

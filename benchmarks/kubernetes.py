@@ -1,9 +1,9 @@
-"""python -m benchmarks.kubernetes: the operator against a real API server, beside a bare kopf handler.
+"""python -m benchmarks.kubernetes: measure the operator against a real API server, beside a bare kopf handler.
 
-A thousand Queues are applied at once: until all are Ready, and the memory in use. The bare handler sets a condition
-and has no store: it says what kopf and the API server take by themselves. Then one Queue and one Peer at a time, and
-what is written about Queues that stay as they are. Needs what `make kubernetes` builds. It ends with status 1 if
-anything is over its bound.
+A thousand Queues are applied at once; measured are the time until all are Ready, and the memory in use. The bare
+handler sets a condition and has no store: it shows the cost of kopf and the API server alone. Then one Queue and one
+Peer are applied at a time, and writes about unchanged Queues are counted. Needs what `make kubernetes` builds. The exit
+status is 1 if any figure exceeds its bound.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def queues(number: int) -> list[dict[str, Any]]:
 
 
 def ready(seen: Seen) -> int:
-    """Queues that are, asked in one call: a watch of each would be slower than they."""
+    """Return the number of Queues that are Ready, from one call: a watch of each would be slower."""
     path = "{range .items[*]}{.status.conditions[0].status}{'\\n'}{end}"
     words = (
         "get",
@@ -70,7 +70,7 @@ def ready(seen: Seen) -> int:
 
 
 def applied(seen: Seen, number: int) -> tuple[float, float]:
-    """Seconds until all were applied, and until all were Ready."""
+    """Return the seconds until all were applied, and until all were Ready."""
     began = time.monotonic()
     listed = {"apiVersion": "v1", "kind": "List", "items": queues(number)}
     words = ("apply", "--namespace", seen.namespace, "--filename", "-")
@@ -81,7 +81,7 @@ def applied(seen: Seen, number: int) -> tuple[float, float]:
 
 
 def memory(pid: int) -> int:
-    """MiB in use (RSS)."""
+    """Return the process's memory in use (RSS), MiB."""
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found
     return int(found[1]) >> 10
@@ -89,7 +89,7 @@ def memory(pid: int) -> int:
 
 @contextmanager
 def bare(cluster: Cluster, namespace: str, folder: Path) -> Iterator[int]:
-    """Its process id."""
+    """Run the bare handler and yield its process id."""
     with (folder / "bare.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "kopf", "run", "--standalone", "-n", namespace, str(BARE)],
@@ -106,7 +106,7 @@ def bare(cluster: Cluster, namespace: str, folder: Path) -> Iterator[int]:
 
 
 def one_at_a_time(number: int, make: Callable[[int], None], is_there: Callable[[int], bool]) -> list[float]:
-    """Seconds from the answer to the apply to what is waited for, of each."""
+    """Return for each object the seconds from the answer to the apply until `is_there` is true."""
     taken = []
     for each in range(number):
         make(each)
@@ -118,7 +118,7 @@ def one_at_a_time(number: int, make: Callable[[int], None], is_there: Callable[[
 
 
 def writes(seen: Seen) -> int:
-    """Requests that changed Queues or wrote Events, as the API server counts them."""
+    """Return the number of requests that changed Queues or wrote Events, as counted by the API server."""
     return int(
         sum(float(found[2]) for found in WRITES.findall(seen.cluster.kubectl("get", "--raw", "/metrics")))
     )
@@ -187,7 +187,7 @@ def _operator(
 
 
 def findings(found: dict[str, Any]) -> list[Finding]:
-    """What is wanted of the operator, and whether it is met."""
+    """Return the findings, with the targets of the operator."""
     ours = found["operator"]
 
     def held(what: str, value: float, unit: str, most: float) -> Finding:
@@ -225,7 +225,7 @@ def show(found: dict[str, Any], console: Console) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status."""
+    """Run the benchmark and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kubernetes", description=__doc__)
     parser.add_argument("--queues", type=int, default=NUMBER)
     parser.add_argument("--steady", type=float, default=600.0, metavar="SECONDS")

@@ -1,4 +1,4 @@
-"""A TMQ edge on a store of its own, loaded over QUEUES queues: what tells the cost of something at its side."""
+"""A TMQ edge on a store of its own, loaded over QUEUES queues, to measure the cost of an additional feature."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENQ_REPLY = tmq.reply_bytes(tmq.Dialect.DOCUMENT, tmq.Operation.ENQ)
 
 
 class Edge:
-    """It, and its store, in a folder of their own; the settings are KEY=VALUE."""
+    """An edge and its store, in a folder of their own; the settings are KEY=VALUE."""
 
     def __init__(self, folder: Path, settings: tuple[str, ...]) -> None:
         folder.mkdir()
@@ -104,18 +104,18 @@ class Edge:
         return wait_for(once)
 
     def load(self, seconds: float) -> tuple[float, float]:
-        """Messages a second, and microseconds of processor time for each."""
+        """Load the edge; return the messages a second, and the microseconds of processor time for each."""
         began, used, number = time.monotonic(), self._used_s(), 0
         while time.monotonic() - began < seconds:
             number += self.once()
         return number / (time.monotonic() - began), (self._used_s() - used) / number * 1e6
 
     def once(self) -> int:
-        """Each queue gets a run of messages, and gives it again."""
+        """Put a run of messages into each queue and take them out again; return their number."""
         return sum(self._batch(self._lines[first : first + 20]) for first in range(0, QUEUES, 20))
 
     def scrape(self) -> float:
-        """Seconds of processor time that it took."""
+        """Scrape the metrics and return the seconds of processor time that this took."""
         used = self._used_s()
         with urlopen(self._metrics, timeout=10) as answer:
             answer.read()
@@ -133,7 +133,7 @@ class Edge:
         return RUN * len(lines)
 
     def _used_s(self) -> float:
-        """Of all its threads."""
+        """Return the processor time of all threads of the edge, in seconds."""
         tasks = Path(f"/proc/{self._pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 

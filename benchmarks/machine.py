@@ -1,4 +1,4 @@
-"""The machine that the numbers belong to, and what one fsync costs on it."""
+"""Describe the machine of a run, with the cost of one fsync on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROBE_BYTES = 4096
 STALLS_S = 8.0  # how long the disk is watched for stalls
 STALL_MS = 10.0
 STALLS_PAUSE_S = 0.0005  # between two fdatasyncs, as in a paced measure
-IDLE_LOAD = 0.7  # above it something else was running
+IDLE_LOAD = 0.7  # above it, another program was running
 SETTLE_TIMEOUT_S = 20.0
 SETTLE_STEP_S = 0.5
 
@@ -43,7 +43,7 @@ class Machine:
 
 
 def describe(folder: Path, watched_s: float = STALLS_S) -> Machine:
-    """This machine; the disk is the one below `folder`, and is watched for so long."""
+    """Describe this machine; the disk is that of `folder`, and is watched for stalls for `watched_s` seconds."""
     return Machine(
         processor=_field("/proc/cpuinfo", "model name", ":") or platform.processor() or platform.machine(),
         cores=len(os.sched_getaffinity(0)),
@@ -68,14 +68,14 @@ def _field(path: str, name: str, separator: str) -> str | None:
 
 
 def filesystem_of(folder: Path) -> str:
-    """The type of the mounted file system that holds `folder`: the longest mount point above it."""
+    """Return the type of the file system that holds `folder`: that of the longest mount point above it."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     above = [(len(mount[1]), mount[2]) for mount in mounts if folder.resolve().is_relative_to(mount[1])]
     return max(above, default=(0, "unknown"))[1]
 
 
 def fdatasync_us(folder: Path) -> float:
-    """Median microseconds of appending 4 KiB and waiting until the disk has them."""
+    """Return the median microseconds of appending 4 KiB with fdatasync."""
     path = folder / "fdatasync"
     times = []
     with path.open("wb", buffering=0) as file:
@@ -89,7 +89,7 @@ def fdatasync_us(folder: Path) -> float:
 
 
 def stalled(folder: Path, seconds: float) -> float:
-    """Share of the time that fdatasyncs of more than STALL_MS take: no p99 of what waits for the disk can hide them."""
+    """Return the share of time in fdatasyncs longer than STALL_MS: such stalls show up in every p99 of disk waits."""
     path, lost = folder / "stalls", 0.0
     begin = time.perf_counter()
     with path.open("wb", buffering=0) as file:
@@ -104,7 +104,7 @@ def stalled(folder: Path, seconds: float) -> float:
 
 
 def current_commit() -> str:
-    """The commit under measure, with `+` if the tree differs from it; "" outside of git."""
+    """Return the measured commit, with `+` if the tree differs from it; "" outside of git."""
     here = Path(__file__).parent
     try:
         shown = subprocess.run(
@@ -119,7 +119,7 @@ def current_commit() -> str:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds that a process and its children now alive have used, to the nanosecond where Linux tells it."""
+    """Return the CPU seconds of a process and its live children, to the nanosecond where Linux reports it."""
     return sum(map(_cpu_s, tree(pid)))
 
 
@@ -127,18 +127,18 @@ def _cpu_s(pid: int) -> float:
     try:
         threads = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
         return sum(int(thread.split()[0]) for thread in threads) / 1e9
-    except (OSError, IndexError):  # a kernel without these numbers has ticks, of 10 ms
+    except (OSError, IndexError):  # a kernel without schedstat counts ticks of 10 ms
         return sum(map(int, _stat(pid)[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_kib(pid: int) -> float:
-    """Resident memory of a process and its children, KiB."""
+    """Return the resident memory of a process and its children, KiB."""
     pages = sum(int(_stat(each)[21]) for each in tree(pid))
     return pages * os.sysconf("SC_PAGE_SIZE") / 1024
 
 
 def settled_kib(pid: int) -> float:
-    """Resident KiB once it no longer changes (1 % within half a second)."""
+    """Return the resident KiB once it is stable (changes below 1 % within half a second)."""
     deadline = time.monotonic() + SETTLE_TIMEOUT_S
     last = resident_kib(pid)
     while time.monotonic() < deadline:
@@ -151,12 +151,12 @@ def settled_kib(pid: int) -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/<pid>/stat after the name: the third field is at 0."""
+    """Return the fields of /proc/<pid>/stat after the name: the third field has index 0."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all its descendants."""
+    """Return the ids of a process and all its descendants."""
     children = [
         int(child)
         for task in Path(f"/proc/{pid}/task").glob("*/children")

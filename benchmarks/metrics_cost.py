@@ -1,9 +1,9 @@
-"""What metrics of each queue cost an edge: python -m benchmarks.metrics_cost [--rounds N] [--results FOLDER]
+"""Measure the cost of per-queue metrics for an edge: python -m benchmarks.metrics_cost [--rounds N] [--results FOLDER]
 
-Edges, each on a store of its own, are loaded by turns with the same work: without metrics of queues (two of them: what
-differs there means nothing), with them, and with histograms, too. Printed are medians over all rounds: messages a
-second, processor time of the edge's process for each message, and for one scrape in which all queues have something
-new. A scrape is every 15 to 30 s. What each round found is kept in `metrics-cost.json`.
+Edges, each on a store of its own, are loaded by turns with the same work: without metrics of queues (two edges, whose
+difference is noise), with them, and with histograms too. Printed are medians over all rounds: messages a second,
+processor time of the edge's process for each message, and for one scrape in which all queues have new values. A scrape
+is every 15 to 30 s. The figures of each round are saved in `metrics-cost.json`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from benchmarks.results import RESULTS
 
 MODES: dict[str, tuple[str, ...]] = {
     "off": (),
-    "off, again": (),  # how much of a difference means nothing
+    "off, again": (),  # shows the noise
     "on": ("metrics.queues=on",),
     "on, latencies": ("metrics.queues=on", "metrics.queue_latencies=on"),
 }
-ROUND_S = 0.5  # short, and many of them: whatever else the machine does meets all
+ROUND_S = 0.5  # many short rounds, so that other load on the machine affects all edges
 SCRAPES = 2
 
-FOLDER = "/var/tmp"  # on a disk, where stores are
+FOLDER = "/var/tmp"  # on a disk, as stores usually are
 
 
 class Measured(NamedTuple):
@@ -44,9 +44,9 @@ class Measured(NamedTuple):
 
 
 def by_turns(modes: dict[str, tuple[str, ...]], rounds: int) -> dict[str, list[Measured]]:
-    """Edges with these settings, side by side, which are loaded one after the other; the first round warms up.
+    """Run edges with these settings and load them one after the other; the first round warms up.
 
-    Each round begins with the next of them, so that none is always the one behind the same other.
+    Each round begins with the next edge, so that the order does not favour one of them.
     """
     found: dict[str, list[Measured]] = {mode: [] for mode in modes}
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder, ExitStack() as stack:
@@ -65,13 +65,13 @@ def by_turns(modes: dict[str, tuple[str, ...]], rounds: int) -> dict[str, list[M
 
 
 def scraped_ms(edge: Edge) -> float:
-    """With something new of each queue."""
+    """Return the ms of a scrape with new values of each queue."""
     edge.once()
     return edge.scrape() * 1000
 
 
 def report(found: dict[str, list[Measured]]) -> None:
-    """Medians, and those of the rounds' ratios to the first mode."""
+    """Print medians, and medians of the rounds' ratios to the first mode."""
     first = next(iter(found.values()))
     for mode, measured in found.items():
         rate, each, scrape = (statistics.median(one) for one in zip(*measured, strict=True))
@@ -82,7 +82,7 @@ def report(found: dict[str, list[Measured]]) -> None:
 
 
 def keep(name: str, found: dict[str, list[Measured]], folder: Path) -> Path:
-    """Every round's figures, in their order, with the machine that they are of."""
+    """Save every round's figures, in order, with a description of the machine."""
     kept = Kept(folder, name)
     kept.save(
         {

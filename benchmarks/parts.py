@@ -1,4 +1,4 @@
-"""What a run of several parts found, as tables: on the terminal, and the same in docs/benchmarks.md."""
+"""Show the results of a run of several parts as tables: on the terminal, and in docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 from benchmarks.report import COLOURS, FINDINGS_HEADER, FINDINGS_TITLE, finding_row, markdown_table
 from benchmarks.results import Finding
 
-Found = dict[str, Any]  # as it is kept: a part by its name, `failed` why others are not there
+Found = dict[str, Any]  # as saved: parts by name; `failed` has the reasons for missing ones
 Row = list[str]
 
 
@@ -21,12 +21,12 @@ class Part:
     title: str
     header: tuple[str, ...]
     rows: Callable[[Any], Iterator[Row]]
-    words: Callable[[Any], str] = lambda found: ""  # what stands below them
+    words: Callable[[Any], str] = lambda found: ""  # text below the tables
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """parts: by the names under which they are kept; caption: what the run was."""
+    """The parts of a benchmark. parts: by their names in the results; caption: description of the run."""
 
     parts: Mapping[str, Part]
     findings: Callable[[Found], Sequence[Finding]]

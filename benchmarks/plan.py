@@ -1,4 +1,4 @@
-"""How much is measured: the full plan, whose numbers are kept, and the quick one, which shows that all runs."""
+"""The amounts to measure: the full plan, whose numbers are published, and the quick one, which is a smoke test."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FULL = Plan(
     subscriptions=100_000,
     subscribers=1_000,
     subscribed=Bound(2_000_000, 1.0),
-    delivery_seconds=5.0,  # after the first round the log is longer than what the edges hold of it in memory
+    delivery_seconds=5.0,  # after the first round the log is longer than the part that edges hold in memory
     rqp=Bound(200_000, 2.0),
     rqp_carried=30_000,
     rqp_sessions=4_000,
@@ -74,7 +74,7 @@ QUICK = Plan(
     ring_lone_trips=100,
     quick=True,
 )
-WARM_UP = 4  # the round before the first one, not kept, does this part of the messages
+WARM_UP = 4  # the warm-up round, which is dropped, has this part of the messages
 PACED = Shape(50, 1)
 PACED_RATE = 5_000.0  # messages/s
 DEPTH_LOAD = Shape(10, 80)  # messages in flight on a connection, puts and takes together

@@ -1,4 +1,4 @@
-"""Servers that belong to one run: free ports, a temporary folder, and an end for each of them."""
+"""Servers of one run: free ports, a temporary folder, and a guaranteed stop for each server."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from types import FrameType
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 8.0
 POLL_S = 0.05
-BASE = Path("/var/tmp")  # on a disk, where /tmp may be in memory and fsync cost nothing
+BASE = Path("/var/tmp")  # on a disk: /tmp may be in memory, where fsync is free
 
 
 class NotRun(OSError):
-    """This cannot be had here; the message is the reason that the table shows."""
+    """A peer or measure is unavailable here; the message is the reason in the table."""
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listened on a moment ago."""
+    """Return a TCP port of 127.0.0.1 that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -34,14 +34,14 @@ def free_port() -> int:
 
 
 def find_program(*candidates: str) -> str | None:
-    """The first candidate that is a program, in PATH, in the sbin folders, or by its full path."""
+    """Return the first candidate that is a program, in PATH, in the sbin folders, or by its full path."""
     path = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin"
     return next((found for name in candidates if (found := shutil.which(name, path=path))), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """One server process, in a process group of its own, with its output in a file."""
+    """A server process in a process group of its own, with its output in a file."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -52,15 +52,15 @@ class Daemon:
         return self.process.pid
 
     def last_words(self) -> str:
-        """The last line that it wrote, for an error message."""
+        """Return the last line of its output, for an error message."""
         lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         return lines[-1][-160:] if lines else "it said nothing"
 
     def stop(self) -> None:
-        """Ask it to end; then end it and whatever it started, by its own process group."""
+        """Terminate the process; then kill its process group, which includes its children."""
         if self.process.poll() is None:
             self.process.terminate()
-            self.process.send_signal(signal.SIGCONT)  # one that stands still would hear of it only then
+            self.process.send_signal(signal.SIGCONT)  # a stopped process handles SIGTERM only after this
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(STOP_TIMEOUT_S)
         with contextlib.suppress(ProcessLookupError):
@@ -133,7 +133,7 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def workshop(base: Path | None = None) -> Iterator[Workshop]:
-    """A workshop that is cleared away whatever happens, SIGTERM and SIGINT included."""
+    """Yield a workshop and clean it up in all cases, including SIGTERM and SIGINT."""
     previous = signal.signal(signal.SIGTERM, _end)
     folder = base or (BASE if os.access(BASE, os.W_OK) else Path(tempfile.gettempdir()))
     try:

@@ -1,4 +1,4 @@
-"""How each peer's replies are counted: load/rules.c once more in Python, for machines without a compiler.
+"""Rules that count each peer's replies: the Python version of load/rules.c, for machines without a compiler.
 
 A rule is given a connection and all unconsumed bytes, and returns how many of them it consumed.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 I32 = struct.Struct(">i")
-RING_HEAD = struct.Struct(">I510xI")  # operation, what repeats the request's fields, message size
+RING_HEAD = struct.Struct(">I510xI")  # operation, copies of the request's fields, message size
 RING_ERROR, RING_OK = 4, 5
 FRAME = struct.Struct(">BHI")  # AMQP: type, channel, payload size; then the payload and 0xCE
 METHOD_FRAME, HEADER_FRAME = 1, 2
@@ -21,11 +21,11 @@ BASIC_DELIVER, BASIC_ACK, BASIC_NACK = 60 << 16 | 60, 60 << 16 | 80, 60 << 16 | 
 
 
 class BrokenReply(Exception):
-    """The peer's answer makes no sense, or ends the conversation."""
+    """The peer's answer is invalid, or ends the conversation."""
 
 
 class Conversation(Protocol):
-    """What a rule may do with its connection."""
+    """The interface of a connection for its rule."""
 
     ok: bytes
     ok_status: int
@@ -52,7 +52,7 @@ def tmq_put(c: Conversation, data: bytes) -> int:
 
 
 def _sized_reply(c: Conversation, data: bytes, at: int) -> int:
-    """Where the reply that begins at `at` ends; `at` itself if it is unfinished."""
+    """Return the end of the reply that begins at `at`; `at` itself if it is incomplete."""
     if len(data) - at < I32.size:
         return at
     size: int = I32.unpack_from(data, at)[0]
@@ -160,7 +160,7 @@ def nats(c: Conversation, data: bytes) -> int:
 
 
 def nats_publish(c: Conversation, data: bytes) -> int:
-    """Core NATS answers no PUB."""
+    """Answer PINGs; core NATS sends no reply to PUB."""
     whole = data.rfind(b"\n") + 1
     for line in data[:whole].splitlines():
         if line.startswith(b"PING"):
@@ -171,7 +171,7 @@ def nats_publish(c: Conversation, data: bytes) -> int:
 
 
 def _on_nats_message(c: Conversation, words: list[bytes], body: bytes) -> None:
-    """MSG <subject> <sid> [<reply to>] <bytes>: a consumer's message has a reply subject, its acknowledgement."""
+    """Acknowledge MSG <subject> <sid> [<reply to>] <bytes>: a consumer's message has a reply subject for that."""
     if len(words) == 5:
         c.emit(b"PUB %s 4\r\n+ACK\r\n" % words[3])
         c.done(1)
@@ -211,7 +211,7 @@ def _on_amqp_method(c: Conversation, payload: bytes) -> None:
 
 
 def _confirm(c: Conversation, tag: int, *, multiple: bool) -> None:
-    """One tag, or all up to it; single ones come in any order."""
+    """Confirm one tag, or all up to it; single ones arrive in any order."""
     fresh = set(range(c.tag + 1 if multiple else tag, tag + 1)) - c.confirmed
     c.confirmed |= fresh
     while c.tag + 1 in c.confirmed:
@@ -221,7 +221,7 @@ def _confirm(c: Conversation, tag: int, *, multiple: bool) -> None:
 
 
 def _on_amqp_content(c: Conversation, kind: int, payload: bytes) -> None:
-    """A header announces the body's bytes; the message is whole with the last of them."""
+    """Count body bytes down from the header's size; the message is complete at 0."""
     c.phase = int.from_bytes(payload[4:12]) if kind == HEADER_FRAME else c.phase - len(payload)
     if c.phase == 0:
         c.tag = c.delivering
@@ -229,7 +229,7 @@ def _on_amqp_content(c: Conversation, kind: int, payload: bytes) -> None:
 
 
 def amqp_take(c: Conversation, data: bytes) -> int:
-    """The whole messages of a chunk are acknowledged together."""
+    """Acknowledge all complete messages of a chunk together."""
     before = c.tag
     used = amqp(c, data)
     if c.tag > before:
@@ -251,4 +251,4 @@ RULES: dict[str, Rule] = {
     "nats-publish": nats_publish,
 }
 REQUEST_ONCE = ("amqp-take",)  # the peer pushes: one request starts it
-UNANSWERED = ("nats-publish",)  # what is asked for is done: only the listeners hold it back
+UNANSWERED = ("nats-publish",)  # a request counts as done when sent: only the listeners limit the rate

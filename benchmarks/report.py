@@ -1,4 +1,4 @@
-"""The results for people: a table on the terminal, and the same in Markdown for docs/benchmarks.md."""
+"""Report the results: a table on the terminal, and the same in Markdown for docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.results import Finding, PeerResult, Results, median, ratios
 BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
 CELLS = [cell_name(operation, shape) for shape in SHAPES for operation in Operation]
 OURS, CEILING, OWN_GENERATOR = "tmq", "ceiling", "redis-benchmark"
-EDGES = (OURS, "text", "ring")  # of Penstock: not held against each other
+EDGES = (OURS, "text", "ring")  # of Penstock: not compared with each other
 NEAR, DAGGER = 0.7, "†"
 NUMBERS_TITLE = (
     "thousand messages of 100 bytes a second (in parentheses: Penstock TMQ is so many times as fast)"
@@ -27,14 +27,14 @@ SMALL, DIGITS = 100, 3  # below SMALL a number is shown with so many digits
 
 
 def format_number(value: float) -> str:
-    """Three digits or so: 1.62, 38.1, 412, 5,016."""
+    """Format with about three digits: 1.62, 38.1, 412, 5,016."""
     if value >= SMALL:
         return f"{value:,.0f}"
     return f"{value:.{DIGITS}g}"
 
 
 def format_cell(results: Results, peer: PeerResult, cell: str) -> str:
-    """Thousand messages a second, and how many times that is what Penstock does."""
+    """Return thousands of messages a second, and Penstock's rate in relation to it."""
     if cell not in peer.cells:
         return "-"
     mine, ours = peer.cells[cell], results.peer(OURS)
@@ -44,7 +44,7 @@ def format_cell(results: Results, peer: PeerResult, cell: str) -> str:
 
 
 def is_near_ceiling(results: Results, peer: PeerResult, cell: str) -> bool:
-    """True if the rate may be the generator's rather than the peer's."""
+    """Return True if the generator rather than the peer may limit the rate."""
     ceiling = results.peer(CEILING)
     if ceiling is None or cell not in ceiling.cells or peer.name in (CEILING, OWN_GENERATOR):
         return False
@@ -56,7 +56,7 @@ def title(peer: PeerResult) -> str:
 
 
 def peer_rows(results: Results) -> Iterator[list[str]]:
-    """Title and version, and one cell for each operation and shape."""
+    """Yield title with version, and one cell for each operation and shape."""
     for peer in results.peers:
         if not peer.not_run:
             yield [title(peer), *(format_cell(results, peer, cell) for cell in CELLS)]
@@ -137,7 +137,7 @@ def _findings_table(findings: Sequence[Finding]) -> Table:
 
 
 def markdown(results: Results, chart: str | None) -> str:
-    """The same as Markdown: the numbers, the picture, the promises, what is wanted, the caption."""
+    """Return the report as Markdown: the numbers, the chart, the guarantees, the targets, the caption."""
     promises = "\n".join(f"- **{who}**: {what}" for who, what in promise_rows(results))
     parts = [
         f"{_capital(NUMBERS_TITLE)}:",
@@ -162,7 +162,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[list[str]]) -> str:
 
 
 def write_between_markers(path: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
-    """Replace what stands between the markers. Raises ValueError if they are not there."""
+    """Replace the text between the markers. Raises ValueError if they are missing."""
     before, found_begin, rest = path.read_text().partition(begin)
     _, found_end, after = rest.partition(end)
     if not found_begin or not found_end:

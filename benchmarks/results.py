@@ -1,4 +1,4 @@
-"""What a run found, as it is kept in benchmarks/results: medians over rounds, ratios round by round."""
+"""The results of a run, as saved in benchmarks/results: medians over rounds, ratios round by round."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def median(values: Iterable[float]) -> float:
-    """0 when there are none."""
+    """Return the median; 0 for no values."""
     kept = list(values)
     return statistics.median(kept) if kept else 0.0
 
 
 @dataclass(slots=True)
 class Cell:
-    """One peer, operation and shape: what each round showed, in order."""
+    """The figures of each round, in order, for one peer, operation and shape."""
 
     rates: list[float] = field(default_factory=list)  # messages/s
     p50_us: list[float] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One number with what is wanted of it; without values, `note` is the reason why it was not measured."""
+    """One figure with its target; without values, `note` is the reason why it was not measured."""
 
     measure: str
     what: str
@@ -103,7 +103,7 @@ class Results:
 
     @property
     def generator_busy(self) -> float:
-        """The largest share of a core that the generator used on any peer."""
+        """Return the largest share of a core that the generator used on any peer."""
         cells = [cell for peer in self.peers if peer.name != "ceiling" for cell in peer.cells.values()]
         return max((median(cell.generator_busy) for cell in cells), default=0.0)
 
@@ -112,7 +112,7 @@ class Results:
 
 
 def ratios(of: Cell | None, to: Cell | None) -> list[float]:
-    """Round by round, so that what disturbed the machine in one round disturbs both sides."""
+    """Return the ratios round by round, so that a disturbance of the machine affects both sides."""
     if of is None or to is None:
         return []
     return [a / b for a, b in zip(of.rates, to.rates, strict=False) if b > 0]
@@ -124,7 +124,7 @@ def save(results: Results, path: Path) -> None:
 
 
 def load(path: Path) -> Results:
-    """What `save` wrote. Raises ValueError if the file is of another form."""
+    """Load a file written by `save`. Raises ValueError if the file has another format."""
     raw: dict[str, Any] = json.loads(path.read_text())
     try:
         raw["machine"] = Machine(**raw["machine"])
@@ -145,5 +145,5 @@ def _finding(raw: dict[str, Any]) -> Finding:
 
 
 def newest_full(folder: Path) -> Path | None:
-    """The latest result of a full run: a file named by its date alone."""
+    """Return the latest result of a full run: a file named by its date alone."""
     return max(folder.glob("????-??-??.json"), default=None)

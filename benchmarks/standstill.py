@@ -1,12 +1,12 @@
-"""How long messages stand still after a kill: python -m benchmarks.standstill [--rounds N] [--only NAME]
+"""Measure the interruption of service after a kill: python -m benchmarks.standstill [--rounds N] [--only NAME]
 
-One `penstock up` runs with a store of its own. Of each protocol a message gets through, then a process is ended with
-SIGKILL, and the time is taken until the next message has got through: sent and received by a client that tries again
-and again (TMQ, text, ring), or put into a transmission queue and received by the same edge (RQP/MCA with an exclusive
-queue, RQP/cast). `ring, two nodes` is a request for a queue of a second system, through a ring of two nodes of which
-the one that is asked is killed. `tmq, out` is the time until a message that a client had at the kill of its edge is
-given to another client; the store killed, until that client gets its next one.
-Printed are medians and the longest; all are kept in `standstill.json`.
+One `penstock up` runs with a store of its own. For each protocol, a message gets through, then a process is killed with
+SIGKILL, and the time until the next message gets through is measured: sent and received by a client that retries (TMQ,
+text, ring), or put into a transmission queue and received by the same edge (RQP/MCA with an exclusive queue, RQP/cast).
+`ring, two nodes` is a request for a queue of a second system, through a ring of two nodes, of which the client's node
+is killed. `tmq, out` is the time until a message that a client held when its edge was killed is delivered to another
+client; if the store is killed, until that client gets its next message.
+Printed are medians and maxima; all times are saved in `standstill.json`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from protos import tmq
 from services.store import Store, StoreError
 from services.store.pipeline.async_client import AsyncClient
 
-FOLDER = "/var/tmp"  # on a disk, where stores are
+FOLDER = "/var/tmp"  # on a disk, as stores usually are
 LONGEST_S = 120.0
 READY_S = 60.0
-ATTEMPT_S = 5.0  # a client that hears nothing for so long connects again
+ATTEMPT_S = 5.0  # a client reconnects after so long without an answer
 PAUSE_S = 0.02  # between attempts
 HOSTS = "127.0.0.77", "127.0.0.78"  # of RQP/cast and of beacons, one for each system
 RING_TIMES = {"own_ring_s": 3, "self_s": 6, "open_s": 2, "find_s": 3}  # as in docs/ring.md, Two systems
@@ -72,7 +72,7 @@ spec: {bindings: {rqpCast: {key: 9}}}
 
 
 class System:
-    """`penstock up` under way in a folder."""
+    """A running `penstock up` in a folder."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path, told: dict[str, Any]) -> None:
         self.process, self.told = process, told
@@ -88,13 +88,13 @@ class System:
         return place["host"], place["port"]
 
     def kill(self, name: str) -> None:
-        """SIGKILL for the store's server, or for the process of an edge."""
+        """Send SIGKILL to the store's server, or to the process of an edge."""
         while (pid := self._pid(name)) is None:
             time.sleep(PAUSE_S)
         os.kill(pid, signal.SIGKILL)
 
     def _pid(self, name: str) -> int | None:
-        """None while it is being started again."""
+        """Return the process's id; None while it is restarted."""
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
             try:
                 words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
@@ -135,7 +135,7 @@ def running(told: dict[str, Any], queues: str = QUEUES) -> Iterator[System]:
 
 @contextmanager
 def joined() -> Iterator[System]:
-    """One of two systems whose nodes are a ring."""
+    """Run two systems whose nodes form a ring, and yield one of them."""
     beacons = free_port()
     rings = [
         {
@@ -153,7 +153,7 @@ def alone() -> AbstractContextManager[System]:
 
 
 def settings(cast_host: str, ring: dict[str, Any]) -> dict[str, Any]:
-    """Ports of its own for everything; RQP has itself as its only peer."""
+    """Return settings with free ports for all listeners; RQP's only peer is the system itself."""
     mca, request, find = free_port(), free_port(), free_port()
     any_port = {"port": 0}
     return {
@@ -177,11 +177,11 @@ def settings(cast_host: str, ring: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# Ways for one message
+# Functions that get one message through
 
 
 class TmqClient:
-    """A connection with the queue open."""
+    """A TMQ connection with the queue open."""
 
     def __init__(self, system: System) -> None:
         self._socket = socket.create_connection(system.place("tmq", "document"), ATTEMPT_S)
@@ -215,13 +215,13 @@ def tmq_message(system: System) -> None:
         client.put(b"hello")
         if not client.take():
             raise ConnectionError("there is no message")
-        client.take()  # settles the one before
+        client.take()  # settles the previous message
     finally:
         client.close()
 
 
 def tmq_taken(system: System) -> None:
-    """A message that is there already."""
+    """Take a message that is already in the queue."""
     client = TmqClient(system)
     try:
         if not client.take():
@@ -260,7 +260,7 @@ def ring_passed(system: System) -> None:
 
 
 def carried(queue: str) -> Callable[[System], None]:
-    """A message from this queue's transmission queue, through the edge, into it."""
+    """Return a function that carries a message from the transmission queue through the edge into the queue."""
 
     async def carry(system: System) -> None:
         store = Store(system.tenant["url"], "benchmark")
@@ -281,7 +281,7 @@ def carried(queue: str) -> Callable[[System], None]:
 
 WAYS: dict[
     str, tuple[str, Callable[[System], None]]
-] = {  # by name: the edge, and what gets one message through
+] = {  # by name: the edge, and the function that gets one message through
     "tmq": ("tmq", tmq_message),
     "tmq, out": ("tmq", tmq_taken),
     "text": ("pubsub", text_message),
@@ -316,7 +316,7 @@ def measure(system: System, name: str, killed: str) -> float:
 
 
 def measure_held(system: System, killed: str) -> float:
-    """A client has a message at the kill. It loses it with its edge, and keeps it where the store is killed."""
+    """Kill a process while a client holds a message: the client loses it with its edge, and keeps it with the store."""
     holder = TmqClient(system)
     try:
         holder.put(b"held")
@@ -332,7 +332,7 @@ def measure_held(system: System, killed: str) -> float:
 def next_taken(holder: TmqClient) -> None:
     if holder.take() != b"next":
         raise ConnectionError("the store is away")
-    holder.take()  # settles it
+    holder.take()  # settles the message
 
 
 def killable(name: str) -> tuple[str, ...]:

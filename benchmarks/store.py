@@ -1,4 +1,4 @@
-"""The store's side of the measure "store alone": its real function, called as an edge calls it, over bare RESP."""
+"""The store side of the measure "store alone": the real function, called as an edge calls it, over bare RESP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from services.store.redis.library import source
 EPOCH, SESSION, QID = "bench.1", "bench", "q1"
 TAKE_BYTES = 4 << 20
 SPEC = QueueSpec(ack_level="fsync")
-REPLY_FIELDS = 8  # of one stretch in the reply to a take (lua/take.lua)
+REPLY_FIELDS = 8  # of one range in the reply to a take (lua/take.lua)
 RECORD = struct.pack(">I", len(BODY)) + BODY
 
 
@@ -54,7 +54,7 @@ class StoreSide:
         return self._call(self._publish(messages))
 
     def _publish(self, messages: int) -> list[Any]:
-        """The operation P; the same bytes again for the same number."""
+        """Return the operation P; the same bytes for the same number."""
         if messages not in self._publishes:
             sizes = [min(PER_ENTRY, messages - at) for at in range(0, messages, PER_ENTRY)]
             entries = [part for size in sizes for part in (size, size * len(BODY), RECORD * size)]
@@ -62,7 +62,7 @@ class StoreSide:
         return self._publishes[messages]
 
     def step(self, taken: object, publish: int, want: int) -> tuple[list[tuple[str, bytes]], int]:
-        """All in one call, as for clients that do one thing at a time."""
+        """Return one call for all operations, as for clients with one request at a time."""
         # the last reply of a call is the store's time
         settle, count = _settle(taken[-2] if isinstance(taken, list) else [])
         operations = [*settle, *(self._publish(publish) if publish else []), "T", 0, want, TAKE_BYTES]
@@ -70,7 +70,7 @@ class StoreSide:
 
 
 def _settle(reply: list[Any]) -> tuple[list[Any], int]:
-    """The operation A for all that a take's reply holds, and how many messages that is."""
+    """Return the operation A for all messages of a take's reply, and their number."""
     acks: list[Any] = []
     settled = 0
     for at in range(1, len(reply), REPLY_FIELDS):

@@ -1,4 +1,4 @@
-"""nats-server in the version wanted, which no package of the system has."""
+"""Find nats-server in the required version, which system packages lack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NATS = Kept("nats-server", NATS_VERSION, "nats-server")
 
 
 def find_nats_server() -> str:
-    """Of the version wanted, built by Go if need be; else the system's. Raises NotRun."""
+    """Return nats-server in the required version, built with Go if necessary; else the system's. Raises NotRun."""
     try:
         if not_there([NATS]):
             keep([NATS], partial(_install, find_go()))

@@ -1,9 +1,9 @@
-"""What traces cost an edge: python -m benchmarks.tracing_cost [--rounds N] [--results FOLDER]
+"""Measure the cost of traces for an edge: python -m benchmarks.tracing_cost [--rounds N] [--results FOLDER]
 
 TMQ edges, each on a store of its own, are loaded by turns with the same work, as `metrics_cost` does: without traces,
-with 1 % of all messages and with all of them, up to what `tracing.most_per_s` lets through; and, for a fair look at it,
-with no such bound. OpenTelemetry's collector takes them, in a process of its own; `away`: nobody listens there. First
-it tells what a look costs whether a message with attributes brings a context: an edge that is traced has some for each.
+with 1 % of all messages and with all of them, up to the limit `tracing.most_per_s`; and, for comparison, without that
+limit. OpenTelemetry's collector receives them, in a process of its own; `away`: no collector listens. First it prints
+the cost of checking a message with attributes for a trace context: a traced edge has attributes on each message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOOKS = 100_000
 
 
 def look_us(attributes: dict[str, str]) -> float:
-    """Of one message of 100 octets; the best of five."""
+    """Return the us of the check for one message of 100 octets; the best of five."""
     record = records.encode(b"x" * 100, attributes)
     seconds = timeit.repeat(lambda: trace_context.of_record(record), number=LOOKS, repeat=5)
     return min(seconds) / LOOKS * 1e6
@@ -44,7 +44,7 @@ def main() -> None:
             )
             modes: dict[str, tuple[str, ...]] = {
                 "off": (),
-                "off, again": (),  # how much of a difference means nothing
+                "off, again": (),  # shows the noise
                 "on, ratio 0": (on, "tracing.ratio=0"),
                 "on, 1 %": (on, "tracing.ratio=0.01"),
                 "on, 100 %": (on, "tracing.ratio=1"),

@@ -1,4 +1,4 @@
-"""A real browser, Debian's Chromium without a window, told by its DevTools protocol what to do."""
+"""A real browser: headless Chromium of Debian, controlled by the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAGS = (
 
 
 class Browser:
-    """One tab. `requests` and `complaints` are of the page that is open."""
+    """A browser tab. `requests` and `complaints` are those of the open page."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -53,7 +53,7 @@ class Browser:
             return await answer
 
     async def open(self, url: str) -> None:
-        """Returns when all of the page is there."""
+        """Open a page and wait until it is fully loaded."""
         self.requests.clear()
         self.complaints.clear()
         self._loaded.clear()
@@ -62,7 +62,7 @@ class Browser:
             await self._loaded.wait()
 
     async def look(self, *, width: int, height: int = 800, scheme: str = "light") -> None:
-        """How wide the window is, and whether it is day or night."""
+        """Set the size of the window and the colour scheme."""
         await self.ask(
             "Emulation.setDeviceMetricsOverride",
             **{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
@@ -71,13 +71,13 @@ class Browser:
         await self.ask("Emulation.setEmulatedMedia", features=[feature])
 
     async def value(self, expression: str) -> Any:
-        """Of JavaScript in the page. Raises AssertionError where that fails."""
+        """Return the value of a JavaScript expression in the page. Raises AssertionError if it throws."""
         found = await self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
     async def picture(self) -> bytes:
-        """Of the whole page, as PNG."""
+        """Return a screenshot of the whole page, as PNG."""
         found = await self.ask("Page.captureScreenshot", captureBeyondViewport=True)
         return base64.b64decode(found["data"])
 
@@ -110,7 +110,7 @@ class Browser:
 
 @contextlib.asynccontextmanager
 async def browser(folder: Path) -> AsyncIterator[Browser]:
-    """folder: empty, for what it keeps."""
+    """Run a browser. folder: an empty one for its profile."""
     process = _start(folder)
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -138,7 +138,7 @@ def _start(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _port(folder: Path) -> str:
-    """On which it listens; '': not yet."""
+    """Return the port of the DevTools protocol; '' while it does not listen."""
     told = folder / "DevToolsActivePort"
     return told.read_text().partition("\n")[0] if told.exists() else ""
 

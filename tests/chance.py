@@ -1,4 +1,4 @@
-"""A session alone with chance: its wire and its store do what they may do, in any order, at any time."""
+"""A session under random events: its connection and its store do all that they may do, in random order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from services.kit.session.session import Peer, Session
 from services.store import Client, Delivery, Queue
 from services.store.model import errors
 
-SESSION, OUTPUT = 1, 2  # who holds reading up
+SESSION, OUTPUT = 1, 2  # reasons for a pause in reading
 
 
 class ChancePipe:
-    """A store that answers later, in order, and not always well."""
+    """A store that answers later, in order, and sometimes with errors."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -65,7 +65,7 @@ class ChancePipe:
 
 
 class ChanceWorld:
-    """One session's wire, and its service's pipe. `step` does something that may happen; `settle_down` ends it all."""
+    """A session's connection and its service's pipe. `step` makes a random event happen; `settle_down` ends all."""
 
     peer, conn, metrics = Peer("127.0.0.1", 1), "1", None
 
@@ -86,7 +86,7 @@ class ChanceWorld:
         return Client("test", peer.address)
 
     def requests(self) -> bytes:
-        """What the client sends next."""
+        """Return the client's next octets."""
         raise NotImplementedError
 
     # the wire
@@ -176,13 +176,13 @@ class ChanceWorld:
             done(result)
 
     def go_round(self) -> None:
-        """The event loop has served all others."""
+        """Run the callbacks that wait for the next turn of the event loop."""
         rounds, self.rounds = self.rounds, []
         for callback in rounds:
             callback()
 
     def block(self) -> None:
-        """The client reads no more, or does again."""
+        """Let the client stop reading, or continue."""
         if self.closed:
             return
         if self.holds & OUTPUT:
@@ -207,7 +207,7 @@ class ChanceWorld:
             self.session.drain()
 
     def settle_down(self) -> None:
-        """The client reads everything, the store answers everything, nothing else comes."""
+        """Let the client read everything and the store answer everything, without new events."""
         while self.main.asked or self.aside or self.rounds or self.main.resumes or self.holds & OUTPUT:
             self.go_round()
             self.main.clear()

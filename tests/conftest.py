@@ -1,7 +1,7 @@
-"""Settings of randomised tests, and the fixtures that several folders share.
+"""Configure randomised tests, and provide the fixtures that several folders share.
 
-Examples have no time limit, as machines are shared; a failure says how to repeat it. An API server and a store are
-started once in each test process, when a test first needs them.
+Examples have no time limit, as machines are shared; a failure prints how to reproduce it. An API server and a store are
+started once in each test process, when first needed.
 """
 
 import signal
@@ -57,7 +57,7 @@ __all__ = [
     "whole_replicated",
 ]
 
-# a run in the background ignores them, and so would every program that a test starts
+# a background run ignores these signals, and the programs that tests start would inherit that
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
@@ -68,7 +68,7 @@ settings.load_profile("penstock")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Names of queues have any octets. One that was printed or logged would end the run: reports go as UTF-8."""
+    """Make reports valid UTF-8: a printed or logged queue name with other octets would end the run."""
     report = yield
     report.sections = [(title, _utf8(text)) for title, text in report.sections]
     text = report.longreprtext

@@ -1,4 +1,4 @@
-"""What each module of the services declares that it needs, read from its source."""
+"""Read the needs that each module of the services declares from its source."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MANY = "**"  # needs whose names are made while the program runs
+MANY = "**"  # needs whose names are created at run time
 
 
 @cache
 def declared_needs() -> dict[str, set[str]]:
-    """Return the names of all needs, by the module that makes a `Readiness` of them."""
+    """Return the names of all needs, by the module that creates a `Readiness` with them."""
     found: dict[str, set[str]] = {}
     for path in sorted([*ROOT.glob("services/**/*.py"), *ROOT.glob("operator/**/*.py")]):
         names = {

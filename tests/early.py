@@ -1,4 +1,4 @@
-"""A Python process that is told to end while it is imported."""
+"""Run a Python process that gets SIGTERM during an import."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.program import ROOT
 
 END_S = 60.0
-# in place of one that takes long
+# replaces a module that is slow to import
 SLOW = """
 import time
 print("importing", flush=True)
@@ -19,7 +19,7 @@ time.sleep(60)
 
 
 def told_to_end_while(module: str, command: list[str], folder: Path) -> int:
-    """Its status, if SIGTERM comes when it imports that module."""
+    """Return the exit status of a process that gets SIGTERM while it imports the module."""
     (folder / f"{module}.py").write_text(SLOW)
     path = ":".join(map(str, (folder, ROOT, ROOT / "operator")))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}

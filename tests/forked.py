@@ -1,4 +1,4 @@
-"""A process that another one forked, and whose number and end that one tells."""
+"""A process that another one forked; that one reports its process id and its exit status."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import signal
 import socket
 import subprocess
 
-NUMBER = 4  # octets of one that is sent
+NUMBER = 4  # octets of a number in a report
 
 
 class Forked:
-    """A child of somebody else; as much of subprocess.Popen as is needed."""
+    """A child of another process, with the required part of the interface of subprocess.Popen."""
 
     def __init__(self, told: socket.socket) -> None:
         self._told = told
@@ -22,7 +22,7 @@ class Forked:
         return self._ended(0.0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Raises subprocess.TimeoutExpired."""
+        """Wait for the end and return the exit status. Raises subprocess.TimeoutExpired."""
         status = self._ended(timeout)
         if status is None:
             raise subprocess.TimeoutExpired("penstock_operator", timeout or 0.0)

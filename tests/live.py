@@ -1,4 +1,4 @@
-"""An edge in the running loop: real listeners, real sockets, a real store; and what it must never leave behind."""
+"""An edge in the running loop, with real listeners, sockets and store, and checks for leftovers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
 
 
 async def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """Wait until the condition (which may be a coroutine function) is true, and return what was true.
+    """Wait until the condition (which may be a coroutine function) returns a true value, and return that.
 
-    Pauses grow with the time waited: a long wait leaves the processor to what is waited for.
+    Pauses grow with the time waited, so that a long wait leaves the processor to the process under test.
     """
     began = time.monotonic()
     while True:
@@ -46,7 +46,7 @@ async def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) ->
 
 
 class Log(logging.Handler):
-    """What the process logged."""
+    """The log records of the process."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -56,7 +56,7 @@ class Log(logging.Handler):
         self.lines.append(record)
 
     def events(self, action: str, **fields: object) -> list[logging.LogRecord]:
-        """The lines of that action with those fields."""
+        """Return the records of an action with these fields."""
         return [
             line
             for line in self.lines
@@ -69,14 +69,14 @@ class Log(logging.Handler):
 
 
 async def set_up(server: Server | Cluster | Replicated) -> None:
-    """What `penstock up` puts into a new store."""
+    """Set up a new store as `penstock up` does."""
     store = Store(server.url, "test")
     await store.initialise()
     await store.close()
 
 
 class Live(Generic[SettingsT]):
-    """One edge. `settings` are those under `edges.<name>`. Its clients are closed with it: `adopt` them."""
+    """An edge. `settings` are those under `edges.<name>`. It closes its clients, which `adopt` registers."""
 
     def __init__(
         self,
@@ -98,18 +98,18 @@ class Live(Generic[SettingsT]):
         self.log = Log()
         self.loop_errors: list[str] = []
         self.running: RunningEdge | None = None
-        self.recorder: Recorder | None = None  # to be set before it begins: it is traced, then
-        # how a test looks at the store, and changes it behind the edge's back
+        self.recorder: Recorder | None = None  # set before `begin` to trace the edge
+        # the test's own access to the store, for inspection and changes
         self.tools = Store(self.url, "test")
         self._closers: list[Callable[[], None]] = []
 
     async def open(self) -> None:
-        """Returns once it is ready."""
+        """Start the edge and wait until it is ready."""
         await self.begin()
         await until(self.is_ready)
 
     async def begin(self) -> None:
-        """Returns once it listens, whatever it can do by then."""
+        """Start the edge and wait until it listens, ready or not."""
         logging.getLogger().addHandler(self.log)
         asyncio.get_running_loop().set_exception_handler(
             lambda _, context: self.loop_errors.append(
@@ -142,7 +142,7 @@ class Live(Generic[SettingsT]):
         return self.running is not None and self.running.readiness.unready() is None
 
     def adopt(self, close: Callable[[], None]) -> None:
-        """To be called when the edge is closed."""
+        """Register a function to call when the edge is closed."""
         self._closers.append(close)
 
     def close_clients(self) -> None:
@@ -160,7 +160,7 @@ class Live(Generic[SettingsT]):
         return self.diallers[-1]
 
     async def close(self) -> None:
-        """Ends all connections and the edge, whatever state they are in."""
+        """End all connections and the edge, in any state."""
         ends = self._ends
         try:
             for listener in self.listeners.values():
@@ -178,15 +178,15 @@ class Live(Generic[SettingsT]):
             logging.getLogger().removeHandler(self.log)
 
     def check_no_fault_of_ours(self) -> None:
-        """Whatever the peers did."""
+        """Check that the edge had no internal error."""
         assert self.log.tracebacks() == []
         assert self.loop_errors == []
         assert self.value("penstock_local_errors_total") == 0
 
-    # looking
+    # inspection
 
     def connections(self, listener: str = "") -> list[Connection]:
-        """Of one listener, or of all."""
+        """Return the connections of one listener, or of all."""
         listeners = [self.listeners[listener]] if listener else self.listeners.values()
         return [connection for each in listeners for connection in each.connections]
 
@@ -194,13 +194,13 @@ class Live(Generic[SettingsT]):
         return self.metrics.registry.get_sample_value(name, {"edge": self.edge.name, **labels}) or 0.0
 
     def refusals(self) -> Counter[str]:
-        """By reason."""
+        """Return the number of refusals by reason."""
         family = next(m for m in self.metrics.registry.collect() if m.name == "penstock_refusals")
         found = {s.labels["reason"]: int(s.value) for s in family.samples if s.name.endswith("_total")}
         return Counter(found)
 
     async def declare(self, name: str, owner: str = "test", **spec: Any) -> Queue:
-        """A queue that somebody else than the edge made; spec as in its document, or with Python's names."""
+        """Declare a queue independently of the edge; spec as in its document, or with Python's names."""
         document, internal = QueueSpec.model_validate(spec), is_internal(name)
         queue, new = await self.tools.catalogue.declare(name, document, owner, internal=internal)
         assert new

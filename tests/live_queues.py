@@ -1,4 +1,4 @@
-"""An edge whose clients put messages into queues and take them out, and what it must never leave behind."""
+"""An edge whose clients put messages into queues and take them out, with checks for leftovers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class LiveQueues(Live[SettingsT]):
     # the end
 
     async def disconnect(self) -> None:
-        """All clients go, and with them all connections."""
+        """Close all clients and wait until all connections are gone."""
         self.close_clients()
         await until(lambda: not any(listener.connections for listener in self.listeners.values()))
 
     async def check_nothing_is_left(self) -> None:
-        """Without connections nothing is leased, no input is held, and the counters agree with the stream."""
+        """Check that without connections nothing is leased or held, and that the counters agree with the stream."""
         await self.disconnect()
         assert self.budget.total == 0, "input is still counted as held"
         assert self.output.total == 0, "output is still counted as held"
@@ -38,7 +38,7 @@ class LiveQueues(Live[SettingsT]):
             await until(lambda queue=queue, domain=domain: self.is_counted(queue, domain))
 
     async def is_counted(self, queue: Queue, domain: Domain) -> bool:
-        """The count is complete, and right; a DELETE that was still under way may have removed the queue."""
+        """Return whether the count is complete; check it. A DELETE in progress may have removed the queue."""
         wrong = await domain.tidy(queue)
         if wrong is None:
             await self.finish(queue)
@@ -47,7 +47,7 @@ class LiveQueues(Live[SettingsT]):
         return True
 
     async def finish(self, queue: Queue) -> None:
-        """A CREATE or DELETE that was given up between its two steps stays there until somebody asks for the name."""
+        """Complete a CREATE or DELETE that was interrupted between its two steps, by a request for the name."""
         try:
             await self.tools.listing.stats(queue)
         except QueueUnknown:
@@ -61,20 +61,20 @@ class LiveQueues(Live[SettingsT]):
             return True
         return stats["in_flight"] == 0 and stats["leases"] == 0
 
-    # looking
+    # inspection
 
     async def deliver(self, listener: str, client: PlainClient, *pieces: bytes) -> None:
-        """Sends each piece once the one before has reached a session of this listener, where nobody else sends."""
+        """Send each piece once the previous one has reached a session of this listener, which has no other sender."""
         traffic = self.listeners[listener].traffic
         for piece in pieces:
             before = traffic.received
             await client.send(piece)
             async with asyncio.timeout(PATIENCE_S):
-                while traffic.received - before < len(piece):  # noqa: ASYNC110  a turn of the loop brings the bytes
+                while traffic.received - before < len(piece):  # noqa: ASYNC110  a turn of the loop reads the bytes
                     await asyncio.sleep(0)
 
     async def requests(self, operation: str, result: str) -> float:
-        """As `penstock_requests_total` has it; it follows within a fraction of a second."""
+        """Return the value of `penstock_requests_total`, which is updated within a fraction of a second."""
         self.tally.publish()
         return self.value("penstock_requests_total", operation=operation, result=result)
 
@@ -87,7 +87,7 @@ EdgeT = TypeVar("EdgeT", bound=LiveQueues[Any])
 
 @asynccontextmanager
 async def checked(edge: EdgeT) -> AsyncIterator[EdgeT]:
-    """Open, once its store is reached; checked when it is over, and closed however that goes."""
+    """Open an edge and yield it; check for leftovers afterwards, and close it in all cases."""
     try:
         await edge.open()
         yield edge

@@ -1,7 +1,7 @@
-"""Machines on a network of a test's own: network namespaces, joined by a bridge that no packet leaves.
+"""Machines on a private network of a test: network namespaces, joined by an isolated bridge.
 
-The bridge is in a namespace of its own, which the calling thread enters. Each machine is the namespace of one process
-that does nothing; neither namespace has a name. However a test ends, its last process takes all of it along.
+The bridge is in a namespace of its own, which the calling thread enters. Each machine is the namespace of one idle
+process. The namespaces have no names, so they are removed with their last process, however a test ends.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tests.sysv.namespace import own_machine
 BRIDGE, PORT = "bridge", "port"  # the machines' cables are port1, port2, ...
 INTERFACE = "lan"
 PREFIX = "10.83.0"
-HOME = f"{PREFIX}.254"  # where the bridge is, and whoever entered its namespace
+HOME = f"{PREFIX}.254"  # address of the bridge's namespace
 BROADCAST = f"{PREFIX}.255"
 
 
 class Machine:
-    """One machine, and the cable from it to the bridge."""
+    """A machine, and its cable to the bridge."""
 
     def __init__(self, number: int) -> None:
-        """number: 1 to 253."""
+        """Start the machine's process. number: 1 to 253."""
         self.address = f"{PREFIX}.{number}"
         self._port = f"{PORT}{number}"
         self._holder = subprocess.Popen(
@@ -40,7 +40,7 @@ class Machine:
         self._network = Path(f"/proc/{self._holder.pid}/ns/net")
 
     def plug_together(self) -> None:
-        """Within the namespace of the bridge."""
+        """Connect the machine to the bridge, from the bridge's namespace."""
         ours = Path("/proc/thread-self/ns/net").readlink()
         eventually(lambda: self._network.readlink() != ours)
         to_machine = ["peer", "name", INTERFACE, "netns", str(self._holder.pid)]
@@ -51,32 +51,32 @@ class Machine:
         self.plug_in()
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """The same, run on this machine."""
+        """Return the command line that runs a command on this machine."""
         return ["nsenter", f"--net={self._network}", *words]
 
-    # what a test does to its cable
+    # faults of the cable
 
     def pull_out(self) -> None:
-        """The interface is down: its address is nobody's, its routes are gone."""
+        """Take the machine's interface down: its address and its routes are gone."""
         self._ip("link", "set", INTERFACE, "down")
 
     def plug_in(self) -> None:
         self._ip("link", "set", INTERFACE, "up")
 
     def pinch(self) -> None:
-        """The bridge's end is down: nothing comes through."""
+        """Take the bridge's end down: no packets pass."""
         _run("ip", "link", "set", self._port, "down")
 
     def release(self) -> None:
         _run("ip", "link", "set", self._port, "up")
 
     def break_all(self) -> None:
-        """Down, and up at once."""
+        """Break all connections: take the interface down, and up at once."""
         self.pull_out()
         self.plug_in()
 
     def end(self) -> None:
-        """Whatever else runs on it has ended."""
+        """End the machine; its other processes must have ended."""
         self._holder.kill()
         self._holder.wait()
 
@@ -86,7 +86,7 @@ class Machine:
 
 @contextmanager
 def machines(count: int) -> Iterator[list[Machine]]:
-    """So many, numbered from 1. Inside, this thread and what it starts are where the bridge is, at HOME."""
+    """Run machines, numbered from 1. In the `with` block, this thread and its processes are at HOME."""
     with own_machine():
         _run("ip", "link", "add", BRIDGE, "type", "bridge")
         _run("ip", "addr", "add", f"{HOME}/24", "brd", BROADCAST, "dev", BRIDGE)

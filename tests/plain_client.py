@@ -1,4 +1,4 @@
-"""A client that does exactly as it is told: it can stop reading, cut a request anywhere, end with FIN or reset."""
+"""A client under full control of the test: it can stop reading, split requests, and end with FIN or reset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 async def connected(place: tuple[str, int], receive_buffer: int = 0) -> socket.socket:
-    """`receive_buffer`: bytes, for a client that will not read; 0 for the system's own choice."""
+    """Connect. `receive_buffer`: bytes, for a client that does not read; 0 for the system's default."""
     sock = socket.socket()
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -30,7 +30,7 @@ async def connected(place: tuple[str, int], receive_buffer: int = 0) -> socket.s
 
 
 class PlainClient:
-    """One connection; what its octets mean is for each protocol's own client to know."""
+    """A connection; subclasses implement the protocols."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -51,7 +51,7 @@ class PlainClient:
             await self._loop.sock_sendall(self.sock, b"".join(data))
 
     async def read(self, size: int) -> bytes:
-        """Exactly so many bytes. Raises EOFError at the server's FIN, ConnectionResetError."""
+        """Read exactly `size` bytes. Raises EOFError at the server's FIN, ConnectionResetError."""
         async with asyncio.timeout(PATIENCE_S):
             while len(self._read) < size:
                 if not (chunk := await self._loop.sock_recv(self.sock, CHUNK)):
@@ -62,7 +62,7 @@ class PlainClient:
         return data
 
     async def rest(self) -> bytes:
-        """Everything until the server's FIN. Raises ConnectionResetError, TimeoutError."""
+        """Read everything until the server's FIN. Raises ConnectionResetError, TimeoutError."""
         async with asyncio.timeout(PATIENCE_S):
             while chunk := await self._loop.sock_recv(self.sock, CHUNK):
                 self._read += chunk
@@ -71,7 +71,7 @@ class PlainClient:
         return data
 
     async def ended(self) -> str:
-        """How the server ended it, "fin" or "reset"; nothing more was answered."""
+        """Return how the server closed the connection, "fin" or "reset"; check that there were no more answers."""
         try:
             rest = await self.rest()
         except ConnectionResetError:
@@ -80,7 +80,7 @@ class PlainClient:
         return "fin"
 
     async def is_silent(self, seconds: float) -> bool:
-        """No byte and no end for so long."""
+        """Return True if for `seconds` nothing arrives and the connection stays open."""
         if self._read:
             return False
         try:
@@ -91,7 +91,7 @@ class PlainClient:
         return False
 
     async def is_untouched(self, seconds: float) -> bool:
-        """It reads nothing for so long, and the server does not end it."""
+        """Read nothing for `seconds`; return whether the server left the connection open."""
         await asyncio.sleep(seconds)
         try:
             return bool(self.sock.recv(1, socket.MSG_PEEK))
@@ -99,14 +99,14 @@ class PlainClient:
             return False
 
     def has_unread(self) -> bool:
-        """An answer has arrived, and stays where it is."""
+        """Return whether an answer has arrived, without reading it."""
         try:
             return bool(self.sock.recv(1, socket.MSG_PEEK))
         except BlockingIOError:
             return False
 
     def fin(self) -> None:
-        """Half-close: no more requests, answers are still read."""
+        """Half-close the connection: send no more requests, still read answers."""
         self.sock.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
@@ -115,12 +115,12 @@ class PlainClient:
             self.sock.close()
 
     def close(self) -> None:
-        """As a program that ends does: FIN, or a reset if answers are unread."""
+        """Close as at the end of a program: with FIN, or with a reset if answers are unread."""
         self.sock.close()
 
 
 async def told(answer: Awaitable[T]) -> T | None:
-    """The answer, or None if the connection was closed unanswered."""
+    """Return the answer, or None if the connection was closed without one."""
     try:
         return await answer
     except (EOFError, ConnectionResetError):

@@ -1,4 +1,4 @@
-"""An edge as a program of its own: `python -m services.<edge>`, with its log and its pages."""
+"""An edge as a separate program: `python -m services.<edge>`, with its log and its HTTP pages."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.live import until
 from tests.plain_client import PATIENCE_S, PlainClient
 
 ROOT = Path(__file__).parents[1]
-SECTIONS = ("drain.", "limits.", "log.", "tracing.")  # settings that are not the edge's own
+SECTIONS = ("drain.", "limits.", "log.", "tracing.")  # settings outside the edge's section
 ClientT = TypeVar("ClientT", bound=PlainClient)
-Samples = dict[str, float]  # name and labels, as /metrics writes them
+Samples = dict[str, float]  # by name with labels, as in /metrics
 
 
 class EdgeProgram:
-    """Runs within `async with`. `settings` as after `--set`, below the edge's own unless they name another section."""
+    """An edge that runs within `async with`. `settings` as for `--set`, in the edge's section unless they name one."""
 
     edge: str  # its name: `python -m services.<edge>`
-    listeners: tuple[str, ...]  # settings of them
-    tree = ROOT  # whose program it is: that of this folder
+    listeners: tuple[str, ...]  # names of their settings
+    tree = ROOT  # source tree of the program
 
     def __init__(self, url: str, directory: Path, *settings: str, workers: int = 1) -> None:
         self._url = url
@@ -40,7 +40,7 @@ class EdgeProgram:
         self._clients: list[PlainClient] = []
 
     async def __aenter__(self) -> Self:
-        """Returns once it is ready."""
+        """Start the program and wait until it is ready."""
         environment = {**os.environ, "PENSTOCK_STORE__URL": self._url}
         with self._log.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
@@ -60,7 +60,7 @@ class EdgeProgram:
         for client in self._clients:
             client.close()
         if not self.has_ended:
-            self.process.kill()  # its workers go with it
+            self.process.kill()  # its workers end with it
         await self.process.wait()
 
     def _has_begun(self) -> bool:
@@ -71,7 +71,7 @@ class EdgeProgram:
         return self.process.returncode is not None
 
     async def stop(self) -> int:
-        """SIGTERM; the exit status."""
+        """Send SIGTERM and return the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return await self.ended()
 
@@ -80,11 +80,11 @@ class EdgeProgram:
             return await self.process.wait()
 
     def adopt(self, client: ClientT) -> ClientT:
-        """It goes when the edge does."""
+        """Register a client to close with the edge."""
         self._clients.append(client)
         return client
 
-    # its log
+    # log
 
     def text(self) -> str:
         return self._log.read_text("utf-8", "replace")
@@ -101,10 +101,10 @@ class EdgeProgram:
         event = self.events("listening", listener=listener)[0]
         return event["host"], event["port"]
 
-    # its pages
+    # HTTP pages
 
     async def page(self, path: str) -> tuple[int, str]:
-        """Status and text."""
+        """Return status and text of a page."""
         event = self.events("health_listening")[0]
         reader, writer = await asyncio.open_connection(event["host"], event["port"])
         try:
@@ -126,7 +126,7 @@ class EdgeProgram:
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
     async def sample(self, name: str, **labels: str) -> float:
-        """The sum over everything that has these labels."""
+        """Return the sum over all series with these labels."""
         wanted = {f'edge="{self.edge}"', *(f'{label}="{value}"' for label, value in labels.items())}
         found = [
             value

@@ -1,4 +1,4 @@
-"""A TCP proxy that loses what a test tells it to, replies or all on the connections there are, or keeps requests."""
+"""A TCP proxy that injects faults: it drops replies or all data of existing connections, or delays requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 
 
 class Proxy:
-    """Forwards to a port of this machine. Use as `async with`; `port` is where it listens."""
+    """A proxy to a port of this machine, used with `async with`; it listens on `port`."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -19,9 +19,11 @@ class Proxy:
             b""  # a request with these octets is forwarded, its reply lost and the connection closed
         )
         self.lost = 0
-        self.kept: tuple[bytes, asyncio.Event] | None = None  # which requests, and until when
+        self.kept: tuple[bytes, asyncio.Event] | None = (
+            None  # octets of the delayed requests, and the event that ends the delay
+        )
         self.held = 0
-        self.on_request: Callable[[bytes], None] | None = None  # is called before it is forwarded
+        self.on_request: Callable[[bytes], None] | None = None  # called before a request is forwarded
 
     @property
     def url(self) -> str:
@@ -41,7 +43,7 @@ class Proxy:
         await asyncio.gather(*(task for line in self._lines for task in line.tasks), return_exceptions=True)
 
     def keep(self, octets: bytes) -> None:
-        """A request with these octets waits, and with it whatever stands behind it on its connection."""
+        """Delay a request with these octets, and all that follows on its connection."""
         self.kept = octets, asyncio.Event()
 
     def let_go(self) -> None:
@@ -50,16 +52,16 @@ class Proxy:
             self.kept = None
 
     def lead_to(self, target: int) -> None:
-        """New connections, as a service's address does after a failover; those that there are stay where they are."""
+        """Forward new connections to another port, as after a failover; existing ones are kept."""
         self._target = target
 
     def cut(self) -> None:
-        """Close the connections there are; new ones work."""
+        """Close all existing connections; new ones work."""
         for line in self._lines:
             line.close()
 
     def freeze(self) -> int:
-        """From now on nothing passes on the connections there are, and they stay open; new ones work. How many."""
+        """Block all existing connections but leave them open; return their number. New ones work."""
         frozen = 0
         for line in self._lines:
             if line.open and not line.frozen:
@@ -112,7 +114,7 @@ class _Line:
         return True
 
     def _lose(self, data: bytes) -> bool:
-        """The server has answered, so it has done what was asked."""
+        """Return whether to drop a reply; the server has executed the request."""
         if self.doomed:
             self._proxy.lost += 1
         return not self.doomed

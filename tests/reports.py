@@ -1,4 +1,4 @@
-"""A report of the analytics job as tests want it: whole, with a little of everything."""
+"""A complete report of the analytics job for tests, with data in each part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TIMES = {"counts": COUNTS, "p50": 0.003, "p90": 0.02, "p99": 0.6}
 
 
 def document(**told: Any) -> dict[str, Any]:
-    """As JSON has it."""
+    """Return the report as a JSON document."""
     orders = {"domain": "main", "queue": "orders"}
     of_queue = {"put_p50": 0.002, "put_p99": 0.04, "wait_p50": 0.1, "wait_p99": 7.5, "len_max": 90}
     failure = {

@@ -1,6 +1,6 @@
-"""Real servers for tests: on free ports, in temporary folders, stopped by their own process id.
+"""Real servers for tests: on free ports, in temporary folders, stopped by process id.
 
-They run with exactly the settings that `penstock up` gives its embedded store; a test adds its own on top.
+They run with exactly the settings of the embedded store of `penstock up`; tests can add their own.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore, serve
 from services.system.pdeathsig import die_with_parent
 
 PATIENCE_S = 60.0  # the longest wait for something that must happen; machines are shared
-LONGEST_PAUSE_S = 0.25  # between two looks at what is waited for, however long one takes
-PORTS = 20_000  # how many there are for the servers of tests
+LONGEST_PAUSE_S = 0.25  # upper bound of the pause between two checks
+PORTS = 20_000  # number of ports for servers of tests
 MAXMEMORY = 512 << 20
 GUARD_S = 0.006  # a little more than GUARD_MS of services/store/lua/schema.lua
-SIDE_BY_SIDE = 5  # processes at most that run tests at the same time
+SIDE_BY_SIDE = 5  # maximum of concurrent test processes
 PROGRAMS = {"valkey": "", "redis": "redis-server"}  # as EmbeddedSettings.server: '' is the embedded Valkey
 _given: set[int] = set()
 
@@ -41,10 +41,10 @@ def eventually(
     until: Callable[[Any], bool] = bool,
     pause_s: float = 0.01,
 ) -> Any:
-    """Wait until the condition is true and return what was true; errors of a server that is starting are waited out.
+    """Wait until the condition is true and return its value; ignore errors of a server that is starting.
 
-    `until` says what is true of what `condition` returns. Two looks are `pause_s` apart at least, and more if one takes
-    long: what is waited for needs the processor, too. Raises AssertionError with what was seen last.
+    `until` decides whether a value of `condition` counts as true. Checks are at least `pause_s` apart, and more if one
+    takes long, to leave the processor to the server. Raises AssertionError with the last value.
     """
     end = time.monotonic() + patience_s
     seen: Any = None
@@ -62,9 +62,9 @@ def eventually(
 
 
 def free_port() -> int:
-    """One that nobody listens on, each only once.
+    """Return a free port, each only once.
 
-    Below those that the kernel gives to outgoing connections: else one of them may have it while its server is down.
+    It is below the kernel's range for outgoing connections, one of which might take it while its server is down.
     """
     limits = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     while True:
@@ -75,7 +75,7 @@ def free_port() -> int:
 
 
 def _slice(end: int) -> tuple[int, int]:
-    """Of the ports below `end`, those of this process: of tests that run side by side none takes another's."""
+    """Return the range of ports below `end` for this process, so that concurrent test processes use different ones."""
     number, count = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), SIDE_BY_SIDE
     first = end - PORTS + PORTS * (number % count) // count
     return first, first + PORTS // count
@@ -92,7 +92,7 @@ def is_free(port: int) -> bool:
 
 
 class Client:
-    """One plain connection; replies come as the server sent them (octets, integers, lists)."""
+    """A plain connection; replies are returned as the server sent them (octets, integers, lists)."""
 
     def __init__(self, port: int, timeout_s: float = 10.0) -> None:
         self._connection = Connection(
@@ -105,7 +105,7 @@ class Client:
         )
 
     def call(self, *command: Any) -> Any:
-        """The reply. Raises ResponseError for a refusal."""
+        """Send a command and return the reply. Raises ResponseError for an error."""
         self._connection.send_command(*command)
         return self.told()
 
@@ -118,7 +118,7 @@ class Client:
 
 
 class Server:
-    """One server process. `options` override the settings of the embedded store, `environment` is added to ours."""
+    """A server process. `options` override settings of the embedded store; `environment` is added to this process's."""
 
     def __init__(
         self,
@@ -150,18 +150,18 @@ class Server:
         return [*EmbeddedStore(settings).command(), *added]
 
     def spawn(self) -> None:
-        """Starts the process without waiting for it."""
+        """Start the process without waiting for it."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.process = _spawn(self._command(), self.directory, self._environment)
 
     def start(self) -> Server:
-        """Returns when it answers, the AOF loaded."""
+        """Start the process and wait until it has loaded the AOF and answers."""
         self.spawn()
         eventually(self.answers)
         return self
 
     def runs(self) -> bool:
-        """Whether it is there and does not stand still."""
+        """Return whether the process exists and is not stopped."""
         return self.process is not None and self.process.poll() is None and _state(self.pid) not in "TZ"
 
     def answers(self) -> bool:
@@ -191,7 +191,7 @@ class Server:
 
     @contextmanager
     def configured(self, **settings: str) -> Iterator[None]:
-        """Use other settings for a while; `_` stands for `-`. Both changes hold for the next operation of the store."""
+        """Use other settings for a while (`_` stands for `-`); the store's next operation uses them."""
         names = {name: name.replace("_", "-") for name in settings}
         before = {name: self.call("CONFIG", "GET", real)[1] for name, real in names.items()}
         try:
@@ -205,7 +205,7 @@ class Server:
             self._wait_for_guard()
 
     def _wait_for_guard(self) -> None:
-        """Wait until the store's library reads the settings anew: it keeps what it has read for GUARD_S."""
+        """Wait until the store's library reads the settings again: it caches them for GUARD_S."""
         until = self._clock() + GUARD_S
         while self._clock() < until:
             time.sleep(0.001)
@@ -215,24 +215,24 @@ class Server:
         return int(seconds) + int(microseconds) / 1e6
 
     def empty(self) -> None:
-        """Remove all data; the functions stay, as loading them costs more than asking whether they are there."""
+        """Remove all data, but keep the functions, as loading them costs more than checking for them."""
         self.call("FLUSHALL", "SYNC")
 
     def clear(self) -> None:
-        """As if nobody had ever used it."""
+        """Reset the server to its unused state."""
         self.empty()
         self.call("FUNCTION", "FLUSH", "SYNC")
 
     # signals
 
     def kill9(self) -> None:
-        """Ends it as a power cut of the process would: nothing is flushed, nobody is told."""
+        """Kill the process with SIGKILL: nothing is flushed, and clients get no notice."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     def stop(self) -> None:
-        """SIGSTOP: sockets stay open, requests gather in their buffers. Returns once it stands still."""
+        """Stop the process with SIGSTOP: sockets stay open and buffer requests."""
         os.kill(self.pid, signal.SIGSTOP)
         eventually(lambda: _state(self.pid) == "T")
 
@@ -240,7 +240,7 @@ class Server:
         os.kill(self.pid, signal.SIGCONT)
 
     def terminate(self) -> None:
-        """SIGTERM, as an operator would."""
+        """End the process with SIGTERM, as an operator would."""
         assert self.process is not None
         self.process.terminate()
         self.process.wait()
@@ -249,18 +249,18 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def restart(self) -> Server:
-        """Starts it again on the same port and data."""
+        """Start the server again with the same port and data."""
         assert not self.is_running(), "it still runs"
         return self.start()
 
     def end(self) -> None:
-        """Whatever state it is in."""
+        """End the server in any state."""
         if self.is_running():
             self.kill9()
 
 
 class SentinelServer:
-    """One Sentinel, watching `service`."""
+    """A Sentinel that watches `service`."""
 
     def __init__(self, directory: Path, service: str, primary: Server, quorum: int) -> None:
         self.port = free_port()

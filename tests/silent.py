@@ -1,7 +1,7 @@
-"""A machine of a test's own whose name server says nothing until it is told to: all its look-ups of names hang.
+"""A private machine of a test whose name server is silent until the test makes it answer: name lookups hang.
 
-The machine is a thread with a network, an /etc/resolv.conf and an /etc/hosts of its own, in which `six.test` is ::1.
-What it starts is on that machine, too: threads, and processes.
+The machine is a thread with a network, an /etc/resolv.conf and an /etc/hosts of its own, where `six.test` is ::1. Its
+threads and processes run on that machine, too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ QUIET_S = 0.2
 
 
 class NameServer:
-    """`asked`: the names that it was asked for."""
+    """The machine's name server. `asked`: the names in its queries."""
 
     def __init__(self) -> None:
         self.asked: set[str] = set()
@@ -49,12 +49,12 @@ class NameServer:
         self._thread.start()
 
     def speak(self, **addresses: str) -> None:
-        """It answers from now on, also what it has been asked: there are these names, and no others."""
+        """Answer from now on, including earlier queries: only these names exist."""
         self._addresses = addresses
         self._nudge()
 
     def close(self) -> None:
-        """Nobody is left waiting for an answer: it goes when nobody has asked for a while."""
+        """Answer the remaining queries, and end once there are no more for a while."""
         self._sock.settimeout(QUIET_S)
         self.speak()
         self._thread.join()
@@ -92,7 +92,7 @@ def _name(question: bytes) -> str:
 
 
 def _answer(question: bytes, address: str | None) -> bytes:
-    """To questions for other things than IPv4 addresses: the name has none."""
+    """Return the answer to a query; for other records than IPv4 addresses, an empty one."""
     number = HEADER.unpack_from(question)[0]
     end = HEADER.size + sum(1 + len(label) for label in _labels(question)) + 1
     copy = question[HEADER.size : end + 4]
@@ -103,10 +103,8 @@ def _answer(question: bytes, address: str | None) -> bytes:
 
 
 def on_silent_machine(scenario: Callable[[NameServer], Coroutine[Any, Any, None]], folder: Path) -> None:
-    """Runs it there, in a loop of uvloop. `folder`: for files of the machine."""
-    with ThreadPoolExecutor(
-        1
-    ) as threads:  # its thread ends with it, and the machine with the last of its threads
+    """Run a scenario on the machine, in a loop of uvloop. `folder`: for files of the machine."""
+    with ThreadPoolExecutor(1) as threads:  # the machine ends with the last of its threads
         threads.submit(_run, scenario, folder).result()
 
 
@@ -124,7 +122,7 @@ async def _with_names(scenario: Callable[[NameServer], Coroutine[Any, Any, None]
     names = NameServer()
     try:
         await scenario(names)
-    finally:  # before the loop ends: it would wait for look-ups of its own
+    finally:  # before the loop ends, as it would wait for its own lookups
         names.close()
 
 

@@ -1,4 +1,4 @@
-"""Fixtures that live tests share: real servers, and randomness that can be repeated. tests/conftest.py offers them."""
+"""Fixtures of live tests: real servers, and reproducible randomness. tests/conftest.py exports them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.topologies import Cluster, Replicated
 
 NewServer = Callable[[], Awaitable[Server]]
 
-# For tests whose outcome may depend on the server: they run on each kind. All others run on the embedded Valkey.
+# For tests whose outcome may depend on the kind of server: they run on each. Others run on the embedded Valkey.
 every_server = pytest.mark.parametrize("server_program", list(PROGRAMS), indirect=True)
 
 
@@ -38,7 +38,7 @@ def server_program(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def chance() -> random.Random:
-    """Randomness that can be repeated."""
+    """Return a random generator with a printed seed."""
     seed = int(os.environ.get("PENSTOCK_TEST_SEED") or secrets.randbits(32))
     print(f"PENSTOCK_TEST_SEED={seed} repeats this")
     return random.Random(seed)
@@ -46,7 +46,7 @@ def chance() -> random.Random:
 
 @pytest.fixture(scope="session")
 def running(server_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Start one server for all tests of the session that leave it whole."""
+    """Start one server for all tests of the session that do not break it."""
     server = Server(server_program, tmp_path_factory.mktemp("store")).start()
     yield server
     server.end()
@@ -54,7 +54,7 @@ def running(server_program: str, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 async def server(running: Server) -> Server:
-    """The shared server, with nothing in it but what `penstock up` puts there."""
+    """Return the shared server, set up as by `penstock up`, without other data."""
     running.empty()
     await set_up(running)
     return running
@@ -62,7 +62,7 @@ async def server(running: Server) -> Server:
 
 @pytest.fixture
 async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
-    """A server, set up, that the test may kill."""
+    """Start and set up a server that the test may kill."""
     server = Server(next(iter(PROGRAMS)), tmp_path / "data").start()
     await set_up(server)
     yield server
@@ -70,15 +70,15 @@ async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 class Spares:
-    """Servers that tests have left as they were: the next test that wants one need not start it."""
+    """Servers that tests left unchanged, for reuse by later tests."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._spare: list[Server] = []
-        self._settings: dict[Server, list[Any]] = {}  # of all that run
+        self._settings: dict[Server, list[Any]] = {}  # of all running servers
 
     def get(self) -> Server:
-        """Return an empty server that runs."""
+        """Return an empty, running server."""
         if self._spare:
             return self._spare.pop()
         server = Server(next(iter(PROGRAMS)), self._folder / f"store{len(self._settings)}").start()
@@ -118,7 +118,7 @@ def spares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
 
 @pytest.fixture
 async def new_server(spares: Spares) -> AsyncIterator[NewServer]:
-    """Makes servers, set up, that the test may kill."""
+    """Yield a function that starts and sets up servers that the test may kill."""
     made: list[Server] = []
 
     async def make() -> Server:
@@ -133,7 +133,7 @@ async def new_server(spares: Spares) -> AsyncIterator[NewServer]:
 
 @pytest.fixture(scope="session")
 def standing(server_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
-    """Start a primary with replicas under Sentinels for all tests of the session that leave it whole."""
+    """Start a primary with replicas under Sentinels for all tests of the session that do not break it."""
     topology = Replicated(server_program, tmp_path_factory.mktemp("replicated"))
     try:
         yield topology.start()

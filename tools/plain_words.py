@@ -1,6 +1,6 @@
 """Find words that do not belong in technical text: python -m tools.plain_words FILE [FILE ...]
 
-They make persons of programs ("whoever reads"), or say things by their absence ("nobody waits"). Code is not checked.
+These words treat programs as persons ("whoever reads") or negate a person ("nobody waits"). Code is not checked.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-SLOW_S = 1.5  # beside three others
-OTHER_SERVERS = {  # whose tests need more than Redis or Valkey
+SLOW_S = 1.5  # with three other test processes
+OTHER_SERVERS = {  # folders whose tests need more servers than Redis or Valkey
     "analytics": "Java, a browser, a store of objects",
     "benchmarks": "the peers of a measurement",
     "chart": "helm, promtool, an API server",

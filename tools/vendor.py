@@ -24,18 +24,18 @@ from tools.command import run
 ROOT = Path(__file__).parents[1]
 RECORD = "vendored.json"
 PATIENCE_S = 120.0
-IMPORTS = {  # by their packages' names → where they lie here
+IMPORTS = {  # package names → local paths
     "preact": "./preact.js",
     "preact/hooks": "./preact-hooks.js",
     "@preact/signals-core": "./signals-core.js",
 }
 SPECIFIER = re.compile(r'(?<=from)(["\'])([^"\']+)\1')
-SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S+\s*$")  # there is none here
+SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S+\s*$")  # source maps are not copied
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package of npm. files: path in the package to path here; script: the name that a plain script declares."""
+    """A package of npm. files: path in the package to local path; script: the name that a plain script declares."""
 
     name: str
     version: str

@@ -1,1 +1,1 @@
-"""The analytics job beside pandas, DuckDB and a plain loop: how fast, how much memory, and what edges notice of it."""
+"""Compare the analytics job with pandas, DuckDB and a plain loop: speed, memory, and the effect on edges."""

@@ -1,8 +1,8 @@
-"""python -m benchmarks.analytics: the analytics job on a day of dead letters and samples, and what it is held against.
+"""python -m benchmarks.analytics: the analytics job on a day of dead letters and samples, and its alternatives.
 
 Fills a store of its own, reads it with Spark and with a plain loop, runs the whole job on one core and on two, computes
-the table of deaths as the job, Spark SQL, DuckDB and pandas do, and looks at an edge while runs are at work. --docs
-writes the last full run's tables to docs/benchmarks.md.
+the table of deaths as the job, Spark SQL, DuckDB and pandas do, and measures an edge while the job runs. --docs writes
+the last full run's tables to docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ from benchmarks.results import RESULTS
 NAME = "analytics"
 RECORDS = 5_000_000  # dead letters, and as many samples
 HOURS = 24
-EDGE_RECORDS = 1_000_000  # of each, at most, in the runs beside an edge
+EDGE_RECORDS = 1_000_000  # of each kind, at most, in the runs beside an edge
 DOCS = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 FULL = beside.Looks()
 Measure = Callable[[Bench], Any]
 
 ENVIRONMENT = {
-    "PYSPARK_PYTHON": sys.executable,  # workers have what this process has
-    "PENSTOCK_EDGES__TMQ__STORE__SAMPLES_KEPT": str(100_000_000),  # the edge trims none of ours
+    "PYSPARK_PYTHON": sys.executable,  # workers use the interpreter of this process
+    "PENSTOCK_EDGES__TMQ__STORE__SAMPLES_KEPT": str(
+        100_000_000
+    ),  # the edge must not trim the benchmark's samples
 }
 
 
 def run_jobs(bench: Bench) -> dict[str, list[dict[str, Any]]]:
-    """By master. Raises OSError if one has not read just what there is."""
+    """Run the job by master. Raises OSError if a run has not read exactly the records of the store."""
     found: dict[str, list[dict[str, Any]]] = {}
     for number in range(bench.rounds):
         for master in (ONE, TWO)[:: 1 if number % 2 else -1]:
@@ -66,7 +68,7 @@ def look_at_edge(bench: Bench, looks: beside.Looks) -> dict[str, Any]:
 
 
 def parts(looks: beside.Looks) -> dict[str, tuple[str, Measure]]:
-    """By the name on the command line: under which name each is kept, and what does it."""
+    """Return the parts by their names on the command line: the name in the results, and the function."""
     return {
         "read": ("reading", reading.measure),
         "profile": ("profile", profile.measure),
@@ -88,7 +90,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace, console: Console, looks: beside.Looks = FULL) -> dict[str, Any]:
-    """What was found; kept after each part."""
+    """Run the parts and return the results, which are saved after each part."""
     kept = Kept(options.results, result_name(NAME, smaller(options), options.only))
     with workshop() as place, environment(ENVIRONMENT):
         found = _head(options, place.folder)
@@ -101,7 +103,7 @@ def run(options: argparse.Namespace, console: Console, looks: beside.Looks = FUL
             name, measure = parts(looks)[part]
             try:
                 found[name] = measure(bench)
-            except OSError as failure:  # of one part costs no other
+            except OSError as failure:  # the other parts still run
                 found["failed"][name] = " ".join(str(failure).split())[:500]
             kept.save(found)
     console.print(f"kept: {kept.finish()}")
@@ -110,7 +112,7 @@ def run(options: argparse.Namespace, console: Console, looks: beside.Looks = FUL
 
 @contextmanager
 def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for the processes that are started meanwhile."""
+    """Set environment variables for the processes that are started in the `with` block."""
     before = dict(os.environ)
     os.environ.update(variables)
     try:
@@ -121,7 +123,7 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def smaller(options: argparse.Namespace) -> list[str]:
-    """In what it differs from a full run."""
+    """Return the names of the options that differ from a full run."""
     records = [str(options.records)] if options.records != RECORDS else []
     return records + ([f"{options.hours}h"] if options.hours != HOURS else [])
 
@@ -138,7 +140,7 @@ def _head(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 def _wanted(only: Sequence[str]) -> list[str]:
-    """In order; who asks needs an archive, which a run of the job makes."""
+    """Return the parts to run, in order. `ask` needs an archive, so it adds `job`, which writes one."""
     names = [name for name in parts(FULL) if not only or name in only]
     return ["job", *names] if "ask" in names and "job" not in names else names
 

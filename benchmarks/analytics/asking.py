@@ -1,4 +1,4 @@
-"""The table of deaths computed by the job and by others, of an hour's letters up to several copies of all."""
+"""Time the table of deaths, computed by the job and by others, from an hour's letters up to several copies of all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from benchmarks.analytics.sessions import session
 
 CORES = 2
 COPIES = 4  # of the archive, the largest size
-ROW_OCTETS = 600  # of memory that a letter takes at most, with any of them
+ROW_OCTETS = 600  # upper bound of the memory for one letter, in any of the programs
 OURS, THEIRS = ("the job", "Spark SQL"), ("DuckDB", "pandas")
 AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB", re.M)
 FEWEST = "(select min(n) from (select count(distinct {}) as n from letters group by queue))"
@@ -33,7 +33,7 @@ from letters
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """Raises OSError if they do not answer alike, or there is nothing to ask."""
+    """Time each program on each size. Raises OSError if the answers differ or there is no archive."""
     if bench.output is None:
         raise OSError("no run of the job has made an archive")
     archive = bench.output / "archive" / "dead"
@@ -50,7 +50,7 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def variety(archive: Path, letters: int) -> dict[str, int]:
-    """How different the letters are, and those of a queue at least. Raises OSError if it is not as they were drawn."""
+    """Count distinct letters, in all and in the least varied queue. Raises OSError if this differs from the draws."""
     draws = drawn(letters)
     wanted = (draws.bodies(), len(set(draws.kind.tolist())))
     files = f"read_parquet('{archive}/*/*/*.parquet', hive_partitioning = false)"
@@ -63,7 +63,7 @@ def variety(archive: Path, letters: int) -> dict[str, int]:
 
 
 def _hour(archive: Path) -> list[Path]:
-    """The files of the hour that has most of them: the first and the last of a day are short."""
+    """Return the files of the hour with the most rows: the first and the last hour of a day are short."""
     files = archive.glob("day=*/hour=*/*.parquet")
     rows = {each: pq.read_metadata(each).num_rows for each in files}
     hours = {each.parent for each in rows}
@@ -84,7 +84,7 @@ def _sizes(archive: Path, copies: Path) -> Iterator[tuple[str, list[Path]]]:
 
 
 def _copied(archive: Path, files: Sequence[Path], folder: Path) -> Iterator[Path]:
-    """Further names of the files, below the same day and hour."""
+    """Yield copies of the files as links, below the same day and hour."""
     for number in range(1, COPIES):
         for each in files:
             place = folder / str(number) / each.relative_to(archive)
@@ -94,13 +94,13 @@ def _copied(archive: Path, files: Sequence[Path], folder: Path) -> Iterator[Path
 
 
 def available() -> int:
-    """Octets of memory that are free."""
+    """Return the octets of available memory."""
     found = AVAILABLE.search(Path("/proc/meminfo").read_text())
     return int(found[1]) * 1024 if found else 0
 
 
 def _ask(spark: SparkSession, files: list[Path]) -> dict[str, float]:
-    """Seconds by name. Raises OSError if they do not answer alike."""
+    """Return the seconds by program. Raises OSError if the answers differ."""
     asked: dict[str, Callable[[], pa.Table]] = {
         "the job": lambda: by_job(spark, files),
         "Spark SQL": lambda: by_sql(spark, files),
@@ -126,7 +126,7 @@ def _first_difference(one: pa.Table, other: pa.Table) -> str:
 
 
 def crossing(sizes: Sequence[dict[str, Any]]) -> str:
-    """In words: from how many letters on Spark is the fastest."""
+    """Describe in words from how many letters on Spark is the fastest."""
     best = [(each["letters"], _best(each, OURS), _best(each, THEIRS)) for each in sizes]
     wins = [at for at, (_, ours, theirs) in enumerate(best) if ours[1] < theirs[1]]
     letters, ours, theirs = best[-1]

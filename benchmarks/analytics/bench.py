@@ -1,4 +1,4 @@
-"""What every part of the benchmark is given."""
+"""The context that each part of the benchmark is given."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEAD = QUEUE_KEYS.index("d")
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Of the streams that were filled."""
+    """The keys of the filled streams."""
 
     dead: list[str]
     samples: str
@@ -41,7 +41,7 @@ class Bench:
     rounds: int
     day: Day = field(init=False)  # what is in the store
     keys: Keys = field(init=False)
-    output: Path | None = None  # of a run that has read all of it
+    output: Path | None = None  # of a run that has read all records
     _jobs: int = 0
 
     @property
@@ -49,7 +49,7 @@ class Bench:
         return store_url(self.store.port)
 
     def job(self, master: str, folder: Path | None = None, **how: Any) -> Job:
-        """A run with an output of its own, in `folder` if one is given: all there is, from the beginning."""
+        """Return a run over all records, from the beginning, with an output of its own (in `folder` if given)."""
         self._jobs += 1
         name = f"run{self._jobs}"
         output = (folder or self.place.folder) / name
@@ -58,7 +58,7 @@ class Bench:
 
 
 def fill(bench: Bench, records: int, hours: int) -> dict[str, Any]:
-    """Letters, and as many samples; the store writes to the disk meanwhile, but does not wait for it."""
+    """Add letters and as many samples; meanwhile the store writes to the disk but does not wait for fsync."""
     began = time.monotonic()
     names = [f"orders.{number:03}" for number in range(QUEUES)]
     _make_queues(bench, names)
@@ -85,12 +85,12 @@ def _make_queues(bench: Bench, names: list[str]) -> None:
     bench.edge.start()
     for name in names:
         bench.edge.create(name)
-    bench.edge.delete("ready")  # by which it is known to be so; the next start makes it anew
-    bench.edge.stop()  # it would tell of itself in between
+    bench.edge.delete("ready")  # the queue that shows readiness; the next start creates it again
+    bench.edge.stop()  # a running edge would add samples of its own
 
 
 def keep_some(bench: Bench, records: int) -> None:
-    """So many letters, and so many samples, the newest ones; the rest is taken out."""
+    """Trim the streams to the newest `records` letters and as many samples."""
     with bench.store.connect() as server:
         for key in bench.keys.dead:
             server.xtrim(key, maxlen=records // QUEUES, approximate=False)

@@ -1,7 +1,7 @@
-"""What an edge notices of the job on the same store: as many messages as it can take, and a pace that it can keep.
+"""Measure the job's effect on an edge of the same store: at full load, and at a pace that the edge can keep.
 
-All of it shares the cores: store, edge, generator and the job. Each condition takes one thing away that they would not
-share if the job ran elsewhere.
+Store, edge, generator and job share the cores. Each condition removes one thing that they would not share if the job
+ran on another machine.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from benchmarks.peers.tmq import Tmq
 from benchmarks.plan import PACED
 
 MASTER = "local[2]"
-COUNT = 10_000_000  # more than any look sees
-TAKEN_S = 60.0  # at most, until what was put in is out again
-MOST_S = 180.0  # that is looked at one job: in the idle class it may never come to its end
-START_S = 180.0  # until Spark has started, at most
-WAIT_S = 0.1  # until the job is asked again whether it has
-HALF = 0.5  # pace, of what it can
+COUNT = 10_000_000  # more than any measurement reaches
+TAKEN_S = 60.0  # time limit for taking out the messages put in
+MOST_S = 180.0  # time limit for one job: in the idle class it may never finish
+START_S = 180.0  # time limit for the start of Spark
+WAIT_S = 0.1  # between checks whether Spark has started
+HALF = 0.5  # pace, as a share of the full rate
 MEMORY = Path("/dev/shm")
 
 
@@ -37,7 +37,7 @@ MEMORY = Path("/dev/shm")
 class Condition:
     name: str
     elsewhere: bool = False  # output and scratch are on another file system than the store's log
-    idle: bool = False  # the job has what CPU time nobody else wants
+    idle: bool = False  # the job runs in the idle class: only on CPU time that is left over
 
 
 CONDITIONS = (
@@ -50,7 +50,7 @@ CONDITIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """How often and how long."""
+    """The number and the length of the measurements."""
 
     number: int = 4  # before the job, and after it
     seconds: float = 2.0  # of each
@@ -59,27 +59,27 @@ class Looks:
 
 @dataclass(slots=True)
 class Look:
-    step: str  # of the job; '': it does not run
-    put: float  # messages a second, as many as it can, one at a time on 50 connections
+    step: str  # of the job; '': the job does not run
+    put: float  # messages a second at full load, one at a time on 50 connections
     both: float  # the same, put in and then taken out
-    paced: float = 0.0  # messages a second of those that were to be put in at a fixed pace
-    p50_us: float = 0.0  # from when one was due
+    paced: float = 0.0  # messages a second that were put in at a fixed pace
+    p50_us: float = 0.0  # from the time when a message was due
     p99_us: float = 0.0
 
 
 @dataclass(slots=True)
 class Noticed:
     pace: float  # messages a second that are offered
-    is_over: bool = False  # the job, within MOST_S
-    seconds: float = 0.0  # from its start to its end, or until it was given up
-    pages: int = 0  # XRANGEs that the store has answered meanwhile
-    pages_s: float = 0.0  # for which its one thread was at them
+    is_over: bool = False  # the job ended within MOST_S
+    seconds: float = 0.0  # from the start of the job to its end, or until it was stopped
+    pages: int = 0  # XRANGEs that the store answered during the job
+    pages_s: float = 0.0  # time that the store's one thread spent on them
     without: list[Look] = field(default_factory=list)
     during: list[Look] = field(default_factory=list)
 
 
 def measure(bench: Bench, looks: Looks) -> dict[str, Any]:
-    """By condition; one that cannot be had says why."""
+    """Measure each condition; one that is unavailable here has the reason instead."""
     bench.edge.start()
     pace = round(HALF * statistics.median(_look(bench, looks).put for _ in range(3)))
     found = dict[str, Any]()
@@ -94,7 +94,7 @@ def measure(bench: Bench, looks: Looks) -> dict[str, Any]:
 
 
 def _prepared(bench: Bench, condition: Condition, stack: ExitStack) -> Callable[[], Job]:
-    """Raises OSError if there is no other file system."""
+    """Return a function that makes the job. Raises OSError if there is no second file system."""
     idle = condition.idle
     if not condition.elsewhere:
         return lambda: bench.job(MASTER, is_idle=idle)
@@ -106,7 +106,7 @@ def _prepared(bench: Bench, condition: Condition, stack: ExitStack) -> Callable[
 
 
 def _noticed(bench: Bench, looks: Looks, pace: float, job: Callable[[], Job]) -> Noticed:
-    """Looks without, then while the job runs, then without again. Raises OSError if the job fails."""
+    """Measure without the job, while it runs, and without it again. Raises OSError if the job fails."""
     found = Noticed(pace)
     found.without += [_look(bench, looks, pace) for _ in range(looks.number)]
     pages, pages_s = _pages(bench)
@@ -126,16 +126,16 @@ def _noticed(bench: Bench, looks: Looks, pace: float, job: Callable[[], Job]) ->
 
 
 def _pages(bench: Bench) -> tuple[int, float]:
-    """XRANGEs since the store was started, and the seconds that they took."""
+    """Return the number of XRANGEs since the store was started, and the seconds that they took."""
     with bench.store.connect() as server:
         told = server.info("commandstats").get("cmdstat_xrange", {"calls": 0, "usec": 0})
     return told["calls"], told["usec"] / 1e6
 
 
 def _looks_during(bench: Bench, looks: Looks, pace: float, job: Job) -> Iterator[Look]:
-    """Yield the looks from when Spark has started, without the one in which the job ends if there is another.
+    """Yield the measurements since Spark has started, without the one in which the job ends if there is another.
 
-    Raises OSError if there is none at all.
+    Raises OSError if there are none.
     """
     step, is_first, begun = _started(job), True, time.monotonic()
     while step and not job.is_over() and (is_first or time.monotonic() < begun + MOST_S):
@@ -149,7 +149,7 @@ def _looks_during(bench: Bench, looks: Looks, pace: float, job: Job) -> Iterator
 
 
 def _started(job: Job) -> str:
-    """Wait until Spark has started; the step of the job."""
+    """Wait until Spark has started and return the step of the job."""
     end = time.monotonic() + START_S
     while not (step := job.step()) and not job.is_over() and time.monotonic() < end:
         time.sleep(WAIT_S)
@@ -172,7 +172,7 @@ def _look(bench: Bench, looks: Looks, pace: float = 0.0) -> Look:
 
 @contextmanager
 def _queue(edge: Tmq) -> Iterator[str]:
-    """One of its own, which is gone afterwards."""
+    """Yield a new queue, which is deleted afterwards."""
     queue = edge.next_queue()
     edge.create(queue)
     try:

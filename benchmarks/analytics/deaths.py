@@ -1,6 +1,6 @@
-"""The table `deaths` of the job, out of the archive's Parquet: as the job computes it, by Spark SQL, DuckDB and pandas.
+"""Compute the table `deaths` from the archive's Parquet as the job does, and by Spark SQL, DuckDB and pandas.
 
-An answer is an Arrow table with the columns of COLUMNS, whose rows are in order: all of them have to be the same.
+An answer is an Arrow table with the columns of COLUMNS and sorted rows: all answers must be equal.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ READ = [*KEYS, "died", "enqueued", "size", "acquired", "redriven"]
 BOUNDS_MS = [round(bound * 1000) for bound in AGE_S]
 AGES = [f"age_{at}" for at in range(len(AGE_S) + 1)]
 COUNTED = ["count", "octets", *AGES, "redriven"]
-COLUMNS = ["hour", *KEYS, *COUNTED, "acquired_mean"]  # hour: since 1970
+COLUMNS = ["hour", *KEYS, *COUNTED, "acquired_mean"]  # hour: hours since 1970
 HOUR_S = 3600
-DIGITS = 6  # of a mean, behind the point
+DIGITS = 6  # decimals of a mean
 SQL = """
 select hour, {keys}, count(*) as count, cast(sum(size) as bigint) as octets, {ages},
   count(*) filter (where redriven > 0) as was_back, avg(acquired) as acquired_mean
@@ -45,7 +45,7 @@ from (
 
 
 def by_job(spark: SparkSession, files: Sequence[Path]) -> pa.Table:
-    """A task for each hour, by Arrow; the files of an hour lie together."""
+    """Compute with Arrow, in one task for each hour; the files of an hour are in one folder."""
     hours = defaultdict(list)
     for each in files:
         hours[_hour_of(each)].append(str(each))
@@ -61,13 +61,13 @@ class _Hour:
 
 
 def _hour_of(file: Path) -> int:
-    """By its folders, `day=YYYY-MM-DD/hour=HH`."""
+    """Return the hour since 1970 from the file's folders, `day=YYYY-MM-DD/hour=HH`."""
     day, hour = (folder.name.partition("=")[2] for folder in (file.parents[1], file.parent))
     return int(datetime.fromisoformat(f"{day}T{hour}").replace(tzinfo=UTC).timestamp()) // HOUR_S
 
 
 def _work(_name: str, hour: _Hour) -> list[dict[str, Any]]:
-    """What a task does: the rows of a row group at a time."""
+    """Run one task: read one row group at a time."""
     deaths = Deaths()
     for path in hour.files:
         file = pq.ParquetFile(path, read_dictionary=KEYS)
@@ -97,7 +97,7 @@ def by_duckdb(files: Sequence[Path], cores: int) -> pa.Table:
 
 
 def _query(rows: str, ms: str, hour: str) -> str:
-    """rows: a table; ms, hour: expressions of a time."""
+    """Return the SQL query. rows: a table; ms, hour: expressions for a time."""
     return SQL.format(
         rows=rows,
         keys=", ".join(KEYS),

@@ -1,4 +1,4 @@
-"""Entries put into a store as edges and its upkeep write them, many in a call."""
+"""Write entries into a store in the form that edges and upkeep use, many in a call."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from benchmarks.peers.redis import encode_command
 
 HOUR_MS = 3_600_000
 BATCH = 2000  # entries of one write to the socket
-PLACE = re.compile(rb"%0?(\d+)[ds]")  # of a value that comes later, and how wide it is
+PLACE = re.compile(rb"%0?(\d+)[ds]")  # placeholder of a value that is filled in later, with its width
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What is put in: letters over all queues, and samples of the same queues, evenly over the hours before."""
+    """The data to write: letters of all queues, and samples of the same queues, spread evenly over past hours."""
 
     letters: int
     samples: int
@@ -34,9 +34,9 @@ class Day:
 
 
 def template(begin: Sequence[bytes], fields: Mapping[bytes, bytes], more: int = 0) -> bytes:
-    """A command, or a piece of one, whose values are filled in by %; `more`: fields that the next pieces have.
+    """Return a command, or a part of one, whose values are filled in by %; `more`: number of fields in the next parts.
 
-    Each place says how wide it is, as the length of a word stands before it.
+    Each placeholder has a fixed width, because the length of a word precedes it.
     """
     words = [*begin, *(word for pair in fields.items() for word in pair)]
     head = b"*%d\r\n" % (len(words) + 2 * more) if begin else b""
@@ -48,7 +48,7 @@ def _width(word: bytes) -> int:
 
 
 class Pipe:
-    """A connection that is written to without waiting; answers are counted beside."""
+    """A connection that is written to without waiting; a thread counts the answers."""
 
     def __init__(self, port: int) -> None:
         self._sock = socket.create_connection(("127.0.0.1", port))
@@ -58,14 +58,14 @@ class Pipe:
         self._listening.start()
 
     def _listen(self) -> None:
-        """Each answer is an id: `$` and its length, and the id, a line each."""
+        """Count answers. Each is an id: a line with `$` and the length, and a line with the id."""
         while chunk := self._sock.recv(1 << 20):
             self._answers += chunk.count(b"$")
             if b"-E" in chunk or b"-W" in chunk or chunk[:1] == b"-":
                 self._refused = self._refused or chunk
 
     def send(self, entries: Iterator[bytes]) -> int:
-        """All of them, and the end of it. Raises OSError if the server refused one."""
+        """Send all entries and close the connection. Raises OSError if the server refused one."""
         sent, batch = 0, []
         for entry in entries:
             batch.append(entry)

@@ -1,4 +1,4 @@
-"""What is wanted of the job, and whether it was found; from what a run keeps as JSON."""
+"""Compare a run's JSON results with the targets of the job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE, TWO = "local[1]", "local[2]"
 
 
 def findings(found: Found) -> list[Finding]:
-    """Of the parts that were run, in their order."""
+    """Return the findings of the parts that were run, in order."""
     parts = {"reading": _reading, "job": _job, "edge": _edge}
     return [each for name, part in parts.items() if name in found for each in part(found[name])]
 
@@ -40,7 +40,7 @@ def _job(found: dict[str, list[Found]]) -> Iterator[Finding]:
 
 
 def rates_of(runs: Sequence[Found]) -> list[float]:
-    """Records a second of each run."""
+    """Return the records a second of each run."""
     return [(each["dead"] + each["samples"]) / each["seconds"] for each in runs]
 
 
@@ -53,13 +53,13 @@ def _edge(found: dict[str, Found]) -> Iterator[Finding]:
 
 
 def ratio(seen: Found, field: str) -> float:
-    """Of the medians with the job and without."""
+    """Return the ratio of the medians with the job and without it."""
     with_it, without = middles(seen, field)
     return with_it / without if without else 0.0
 
 
 def middles(seen: Found, field: str) -> tuple[float, float]:
-    """During, without."""
+    """Return the medians during the job and without it."""
     during, without = (median(look[field] for look in seen[name]) for name in ("during", "without"))
     return during, without
 

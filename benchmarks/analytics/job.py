@@ -1,4 +1,4 @@
-"""The job as a process of its own: seconds from the start of Spark to its end, and the memory it all takes."""
+"""Run the job in a process of its own: seconds from the start of Spark to the end, and memory in use."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from typing import Any
 LOOK_S = 0.25
 PSS = re.compile(r"^Pss:\s+(\d+) kB", re.M)
 TIMEOUT_S = 1800.0
-IDLE = ("chrt", "--idle", "0")  # a command before it
-LOWEST = "19"  # nice of a session's group
-ENDING_S = 30.0  # it undoes nothing, but Spark takes its time
+IDLE = ("chrt", "--idle", "0")  # prefix of the command
+LOWEST = "19"  # nice value of a session's autogroup
+ENDING_S = 30.0  # Spark needs time to stop
 
 
 @dataclass(slots=True)
 class Ended:
-    """What a run of the job was."""
+    """The figures of a run of the job."""
 
     seconds: float  # from the start of Spark to the end of the process
-    start_s: float  # before that: Python, the JVM
-    peak_mib: float  # of all its processes together, what they share counted once
+    start_s: float  # before that: the start of Python and of the JVM
+    peak_mib: float  # of all processes together; shared memory counts once
     steps: dict[str, float]
     dead: int  # records that were read
     samples: int
@@ -42,15 +42,15 @@ class Ended:
 
 @dataclass(slots=True)
 class Job:
-    """One run; `begin`, and `end` waits for it."""
+    """One run of the job: `begin` starts it, `end` waits for it."""
 
     store: str
     output: Path
     run: str
     master: str
     log: Path
-    is_idle: bool = False  # it has what CPU time nobody else wants
-    settings: tuple[str, ...] = ()  # flags behind it
+    is_idle: bool = False  # run only on CPU time that is left over
+    settings: tuple[str, ...] = ()  # flags after the command
     process: subprocess.Popen[bytes] = field(init=False)
     _peak: int = 0
     _over: threading.Event = field(default_factory=threading.Event)
@@ -76,7 +76,7 @@ class Job:
         return self
 
     def end(self) -> Ended:
-        """Raises OSError if the job failed, or could not use a record."""
+        """Wait for the end of the job. Raises OSError if it failed or could not use a record."""
         try:
             code = self.process.wait(TIMEOUT_S)
         finally:
@@ -99,7 +99,7 @@ class Job:
         )
 
     def give_up(self) -> None:
-        """End it, if it has not ended."""
+        """Stop the job if it still runs."""
         self.process.terminate()
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(ENDING_S)
@@ -110,7 +110,7 @@ class Job:
         self.process.wait()
 
     def step(self) -> str:
-        """Behind which step it is: '' until Spark is there, 'started' in the first one, then the last that is done."""
+        """Return the progress: '' until Spark has started, then 'started', then the last step that is complete."""
         done = [each["step"] for each in self._told("step")]
         return str(["", *("started" for _ in self._told("started")), *done][-1])
 
@@ -121,7 +121,7 @@ class Job:
         return [each for each in self.lines() if each.get("action") == action]
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it logged; Spark's own words are not among it."""
+        """Return the job's log records, without Spark's own output."""
         text = self.log.read_text(errors="replace").splitlines()
         return [json.loads(line) for line in text if line.startswith("{") and line.endswith("}")]
 
@@ -131,8 +131,8 @@ class Job:
 
 
 def yield_to_all(leader: int) -> None:
-    """Also the session's group of tasks: Linux gives each the same share, whatever class its tasks have in it."""
-    with suppress(FileNotFoundError):  # a kernel without groups of sessions
+    """Lower the priority of the session's autogroup too: Linux gives each group an equal share of the CPU."""
+    with suppress(FileNotFoundError):  # a kernel without autogroups
         Path(f"/proc/{leader}/autogroup").write_text(LOWEST)
 
 
@@ -141,7 +141,7 @@ def _time(line: dict[str, Any]) -> float:
 
 
 def _session(leader: int) -> list[int]:
-    """Processes of the session that this one leads."""
+    """Return the processes of the session of this leader."""
     found = []
     for each in Path("/proc").iterdir():
         if each.name.isdigit():
@@ -154,7 +154,7 @@ def _session(leader: int) -> list[int]:
 
 
 def _pss_kib(pid: int) -> int:
-    """Its share of memory in KiB; 0 of one that is gone."""
+    """Return the process's proportional set size in KiB; 0 if it has ended."""
     try:
         found = PSS.search(Path(f"/proc/{pid}/smaps_rollup").read_text())
     except OSError:

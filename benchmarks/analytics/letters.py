@@ -1,7 +1,7 @@
-"""Dead letters of a day, as the store writes them: which failure, whose message and why are drawn, by a fixed seed.
+"""Dead letters of a day, as the store writes them: failure, origin and reason are drawn with a fixed seed.
 
-Each queue has all kinds, reasons and origins. Kinds differ in letters, as a fingerprint sees no digits; and some bodies
-are like no other.
+Each queue has all kinds, reasons and origins. Kinds differ in letters, because a fingerprint ignores digits; and some
+bodies are unique.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ CAUSES = (
 )
 STEPS = (b"booking", b"billing", b"packing", b"posting", b"filing", b"mailing", b"sorting", b"pricing")
 KINDS = tuple((step, cause) for step in STEPS for cause in CAUSES)  # of failures
-UNIQUE = 0.05  # share of bodies that are like no other
-TAG, LETTERS = 6, b"ghijklmnopqrstuvwxyz"  # characters of what tells them apart: none is a hexadecimal digit
+UNIQUE = 0.05  # share of unique bodies
+TAG, LETTERS = 6, b"ghijklmnopqrstuvwxyz"  # characters of a unique body's tag: none is a hexadecimal digit
 COMMON = LETTERS[:1] * TAG
 
 Draws = npt.NDArray[np.uint8]
@@ -36,7 +36,7 @@ Draws = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Of each letter, by its number."""
+    """The draws of each letter, by its number."""
 
     kind: Draws
     reason: Draws
@@ -44,12 +44,12 @@ class Drawn:
     is_unique: npt.NDArray[np.bool_]
 
     def bodies(self) -> int:
-        """Fingerprints that there must be."""
+        """Return the number of fingerprints to expect."""
         return len(np.unique(self.kind[~self.is_unique])) + int(self.is_unique.sum())
 
 
 def drawn(letters: int) -> Drawn:
-    """The same for the same number."""
+    """Draw letters; the same number gives the same draws."""
     chance = np.random.default_rng(SEED)
     kind, reason, origin = (
         chance.integers(0, of, letters, np.uint8) for of in (len(KINDS), len(REASONS), ORIGINS)
@@ -58,7 +58,7 @@ def drawn(letters: int) -> Drawn:
 
 
 def letters(keys: list[tuple[str, str]], day: Day) -> Iterator[bytes]:
-    """XADDs, one a letter; keys: of each queue its name and the key of its dead letters."""
+    """Yield one XADD for each letter. keys: each queue's name, and the key of its dead letters."""
     step = day.ms / day.letters
     made = _Parts(keys)
     draws = drawn(day.letters)
@@ -72,7 +72,7 @@ def letters(keys: list[tuple[str, str]], day: Day) -> Iterator[bytes]:
 
 
 def tag(number: int) -> bytes:
-    """Letters for a number, others for another one; none of them is COMMON."""
+    """Return a tag of letters, unique for the number."""
     number, found = number + 1, bytearray()
     for _ in range(TAG):
         number, place = divmod(number, len(LETTERS))
@@ -81,11 +81,11 @@ def tag(number: int) -> bytes:
 
 
 class _Parts:
-    """Commands in pieces: only the first says how many words there are."""
+    """Commands in parts: only the first part has the number of words."""
 
     def __init__(self, keys: list[tuple[str, str]]) -> None:
         same = {b"entry": b"1-1", b"acquired": b"5", b"failed": b"5", b"first": b"0", b"last": b"0"}
-        more = 4  # fields, that come behind
+        more = 4  # fields in the parts that follow
         self.queues = [
             template(
                 (b"XADD", key.encode(), b"%13d-*"),

@@ -1,4 +1,4 @@
-"""Why two cores are less than twice one: what the machine's second core gives at all, and who is at work in a read."""
+"""Explain the scaling from one core to two: the gain of a second core at best, and the processes busy in a read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STORE, JVM, PYTHON = "store", "JVM", "Python"
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """`loops`: two processes that only compute / one, each time; `reads`: cores at work, by kind, cores and process."""
+    """Measure `loops` (rate of two computing processes / one) and `reads` (busy cores by kind, cores and process)."""
     found: dict[str, Any] = {"loops": [_loops(2) / _loops(1) for _ in range(LOOPS)], "reads": {}}
     for name, cores in CORES.items():
         with session(cores) as spark:
@@ -40,7 +40,7 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def _loops(number: int) -> float:
-    """Rounds a second of so many processes together."""
+    """Return the rounds a second of `number` processes together."""
     told: SimpleQueue[float] = multiprocessing.get_context("fork").SimpleQueue()
     processes = [
         multiprocessing.get_context("fork").Process(target=_loop, args=(told,)) for _ in range(number)
@@ -63,7 +63,7 @@ def _loop(told: SimpleQueue[float]) -> None:
 
 @contextmanager
 def at_work(store: int) -> Iterator[dict[str, float]]:
-    """Of what runs inside: cores at work on average, by whose they are; filled in when it is over."""
+    """Yield a dict for the average busy cores by owner, filled in at the end of the `with` block."""
     seen: dict[str, float] = {}
     first, last, over = _times(store), dict[int, tuple[str, float]](), Event()
 
@@ -87,7 +87,7 @@ def at_work(store: int) -> Iterator[dict[str, float]]:
 
 
 def _times(store: int) -> dict[int, tuple[str, float]]:
-    """Whose it is and its CPU seconds, of each process below this one; this one's own are Python's."""
+    """Return owner and CPU seconds of this process and its descendants; this process counts as Python."""
     found: dict[int, tuple[str, float]] = {}
     rest = [(os.getpid(), PYTHON)]
     while rest:

@@ -1,4 +1,4 @@
-"""Reading alone: `redis_stream` into Spark, which throws the rows away, beside a plain loop of redis-py's XRANGE."""
+"""Compare reading alone: `redis_stream` into Spark, which drops the rows, and a plain loop of redis-py's XRANGE."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from services.analytics.schema import Kind
 
 COUNT = 10_000  # entries of one XRANGE of the loop
 CORES = {"one core": 1, "two cores": 2}
-WARM_UP = 20  # a read before the first that counts has this part of the day
+WARM_UP = 20  # the warm-up read has this part of the day
 
 
 def measure(bench: Bench) -> dict[str, dict[str, list[float]]]:
-    """Entries a second of each round, by kind and by who reads."""
+    """Return the entries a second of each round, by kind and by reader."""
     day, keys = bench.day, bench.keys
     kinds = ((Kind.DEAD, keys.dead, day.letters), (Kind.SAMPLES, [keys.samples], day.samples))
     found: dict[str, dict[str, list[float]]] = {str(kind): {} for kind, _, _ in kinds}
@@ -36,7 +36,7 @@ def measure(bench: Bench) -> dict[str, dict[str, list[float]]]:
 
 
 def loop(url: str, keys: Sequence[str], number: int) -> float:
-    """Entries a second of one process that asks for page after page and looks at nothing."""
+    """Return the entries a second of one process that fetches pages and ignores their content."""
     found = 0
     began = time.monotonic()
     with redis.Redis.from_url(url) as server:
@@ -51,7 +51,7 @@ def loop(url: str, keys: Sequence[str], number: int) -> float:
 
 
 def by_spark(spark: SparkSession, url: str, kind: Kind, number: int) -> float:
-    """Rows a second. Raises OSError if any is missing, or could not be read."""
+    """Return the rows a second. Raises OSError if a row is missing or unreadable."""
     began = time.monotonic()
     rows, problems = rows_of(spark, url, kind)
     took = time.monotonic() - began
@@ -62,7 +62,7 @@ def by_spark(spark: SparkSession, url: str, kind: Kind, number: int) -> float:
 
 
 def rows_of(spark: SparkSession, url: str, kind: Kind, **options: str) -> tuple[int, int]:
-    """Reads all: how many rows came, and how many of them have a problem."""
+    """Read all entries and return the number of rows, and of rows with a problem."""
     rows = spark.read.format("redis_stream").options(url=url, kind=str(kind), **options).load()
     seen = Observation()
     counted = rows.observe(seen, count(lit(1)).alias("rows"), count("problem").alias("problems"))

@@ -1,4 +1,4 @@
-"""Samples of a day: in each tick every process tells of every queue and of itself, and the store of all queues."""
+"""Samples of a day: in each tick every process reports each queue and itself, and the store reports all queues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STILL = (b"returned", b"fenced", b"expired", b"duplicates", b"redriven", b"purge
 
 
 def samples(key: str, queues: list[str], day: Day) -> Iterator[bytes]:
-    """XADDs, as many ticks of them as it takes."""
+    """Yield XADDs for as many ticks as the number of samples takes."""
     edges = [_edge(key.encode(), edge) for edge in EDGES]
     looks = [
         _queue(key.encode(), edge, queue.encode(), at) for edge in EDGES for at, queue in enumerate(queues)

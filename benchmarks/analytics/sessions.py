@@ -1,4 +1,4 @@
-"""Spark inside of the benchmark's own process, as the job starts it; its JVM ends with it."""
+"""Spark sessions in the benchmark's own process, started as the job does; the JVM ends with the session."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pyspark.sql import SparkSession
 
 from services.analytics.session import start
 
-DRIVER_MEMORY = "2g"  # as the job has it
+DRIVER_MEMORY = "2g"  # as in the job
 PATIENCE_S = 60.0
 
 
 @contextmanager
 def session(cores: int) -> Iterator[SparkSession]:
-    """`local[cores]`. Another one begins with a JVM of its own: else it would have this one's memory and threads.
+    """Run a session on `local[cores]` with a JVM of its own, so that sessions share neither memory nor threads.
 
-    Raises OSError for what Spark raises: its own errors cannot be shown without the JVM.
+    Raises OSError in place of Spark's errors, which cannot be shown without the JVM.
     """
     spark = start(f"local[{cores}]", DRIVER_MEMORY)
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark offers no way to end Java

@@ -1,4 +1,4 @@
-"""What was found, as tables: on the terminal, and the same in docs/benchmarks.md."""
+"""Show the results as tables: on the terminal, and in docs/benchmarks.md."""
 
 from __future__ import annotations
 

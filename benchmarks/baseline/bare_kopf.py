@@ -1,6 +1,6 @@
-"""The least that an operator on kopf does: a handler that sets one condition, with no store behind it. For comparison.
+"""A minimal operator on kopf, for comparison: one handler that sets one condition, without a store.
 
-Run as `kopf run bare_kopf.py`; it counts nothing and checks nothing.
+Run it as `kopf run bare_kopf.py`.
 """
 
 from datetime import UTC, datetime

@@ -13,7 +13,7 @@ from benchmarks.peers.peer import BODY
 
 KEYS = tuple("ps:{d}:" + name for name in ("s", "q", "l", "r", "f", "m", "ses", "lane:base", "epoch", "d"))
 PER_ENTRY = 32
-REPLY_FIELDS = 6  # of one stretch in the reply to a take
+REPLY_FIELDS = 6  # of one range in the reply to a take
 RECORD = struct.pack(">I", len(BODY)) + BODY
 LIBRARY = Path(__file__).with_name("prototype.lua")
 

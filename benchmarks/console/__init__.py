@@ -1,1 +1,1 @@
-"""How soon the console answers, and what it costs while somebody watches."""
+"""Measure the console's response times, and the cost of its live view."""

@@ -1,10 +1,10 @@
-"""python -m benchmarks.console: how soon the API and the page answer, and what the live view costs.
+"""python -m benchmarks.console: response times of the API and the page, and the cost of the live view.
 
 Fills a store of its own with a thousand queues and a million dead letters of one of them, starts a console on it, asks
-each route many times, one question after the other and four at a time, and some after a silence, looks through all dead
-letters by a filter that none fits, and watches all queues while each of them changes every two seconds. Then the page,
-in Chromium, on a store with a thousand queues of its own; and what an edge loses to those who look on. --docs writes
-the last full run's tables to docs/benchmarks.md.
+each route many times, one request after the other and four at a time, and some after a pause, searches all dead letters
+with a filter that matches none, and watches all queues while each of them changes every two seconds. Then it measures
+the page, in Chromium, on another store with a thousand queues; and the throughput that an edge loses to monitoring.
+--docs writes the last full run's tables to docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from benchmarks.results import RESULTS
 
 NAME = "console"
 QUEUES, DEAD = 1000, 1_000_000
-ASKED = 500  # of each kind
+ASKED = 500  # requests of each kind
 WATCHED_S = 30.0
 DOCS = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 FULL = {"queues": QUEUES, "dead": DEAD, "asked": ASKED, "seconds": WATCHED_S}
@@ -40,19 +40,19 @@ Measure = Callable[[Bench], Awaitable[Any]]
 
 
 async def look_at_page(_: Bench) -> dict[str, Any]:
-    """It has a store of its own, with edges."""
-    from benchmarks.console.page import measure  # needs what only tests need
+    """Measure the page, on a store of its own with edges."""
+    from benchmarks.console.page import measure  # needs packages that only tests need
 
     return await measure()
 
 
 async def look_at_edges(bench: Bench) -> dict[str, Any]:
-    """They have stores of their own."""
+    """Measure monitored edges, on stores of their own."""
     bench.say(f"{beside.ROUNDS} rounds of {beside.ROUND_S:g} s each")
     return await beside.measure()
 
 
-# By the name on the command line: under which name each is kept, and what does it.
+# By name on the command line: the name in the results, and the function.
 PARTS: dict[str, tuple[str, Measure]] = {
     "routes": ("routes", routes.measure),
     "cold": ("cold", cold.measure),
@@ -76,7 +76,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 async def run(options: argparse.Namespace, console: Console) -> dict[str, Any]:
-    """What was found; kept after each part."""
+    """Run the parts and return the results, which are saved after each part."""
     smaller = [
         f"{getattr(options, name)}-{name}" for name, full in FULL.items() if getattr(options, name) != full
     ]
@@ -102,7 +102,7 @@ async def run(options: argparse.Namespace, console: Console) -> dict[str, Any]:
             console.log(part)
             try:
                 found[name] = await measure(bench)
-            except OSError as failure:  # of one part costs no other
+            except OSError as failure:  # the other parts still run
                 found["failed"][name] = " ".join(str(failure).split())[:500]
             kept.save(found)
     console.print(f"kept: {kept.finish()}")

@@ -1,4 +1,4 @@
-"""What every part of the benchmark is given."""
+"""The context that each part of the benchmark is given."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tests.console.local import keep
 class Bench:
     store: Store
     console: Daemon
-    base: str  # of the API
+    base: str  # URL of the API
     queues: int
     dead: int
-    asked: int  # questions of each kind
+    asked: int  # requests of each kind
     seconds: float  # how long the live view is watched
     say: Callable[[str], None]
 
 
 def start(place: Workshop, store: str, name: str = "console") -> tuple[Daemon, str]:
-    """A console on the store of this URL, and where its API is."""
+    """Start a console on the store of this URL, and return it with the URL of its API."""
     port = free_port()
     settings = ("--set", f"console.port={port}", "--set", "health.port=0")
     data = str(keep(place.subfolder("console-data")))

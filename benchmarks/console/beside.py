@@ -1,7 +1,7 @@
-"""What an edge loses to those who look on: a console with a live view of all queues, and a scrape of metrics of each.
+"""Measure the throughput that an edge loses to monitoring: a console's live view of all queues, and metric scrapes.
 
-Three edges are loaded by turns: one alone, one more alone (what differs there means nothing), and one whose store a
-console watches and whose metrics are on and scraped once a round. The console is stopped while it is not its turn.
+Three edges are loaded by turns: one alone, a second one alone (their difference is noise), and one whose store a
+console watches and whose metrics are on and scraped once a round. The console is stopped during the others' turns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.process import Daemon, Workshop, workshop
 from tests.console.local import HEADERS
 
 ROUNDS = 30
-ROUND_S = 3.0  # a console looks every two seconds; a Prometheus would scrape in every fifth or tenth round
+ROUND_S = 3.0  # a console polls every two seconds; Prometheus would scrape in every fifth or tenth round
 ALONE, AGAIN, LOOKED_AT = "alone", "alone, again", "looked at"
 WATCH = (
     "import sys, urllib.request as r; "
@@ -42,7 +42,7 @@ def turn(*daemons: Daemon) -> Iterator[None]:
 
 
 def look(place: Workshop, edge: Edge) -> tuple[Daemon, Daemon]:
-    """A console, and one who watches all queues there."""
+    """Start a console, and a client that watches all queues there."""
     console, base = start(place, edge.store)
     events = f"{base}/events"
     command = [sys.executable, "-c", WATCH, events, HEADERS["Authorization"]]
@@ -59,7 +59,7 @@ def looked_at(edge: Edge, *daemons: Daemon) -> float:
 
 
 def rates(place: Workshop) -> dict[str, list[float]]:
-    """Messages a second, of each round; the first warms up."""
+    """Return the messages a second of each round, without the first one, which warms up."""
     settings = {ALONE: (), AGAIN: (), LOOKED_AT: ("metrics.queues=on",)}
     found: dict[str, list[float]] = {name: [] for name in settings}
     with ExitStack() as stack:
@@ -79,8 +79,11 @@ def rates(place: Workshop) -> dict[str, list[float]]:
 
 
 def summary(found: dict[str, list[float]]) -> dict[str, Any]:
-    """share: the median over all rounds of what is left of the rate that the first had. rounds: the rate of each, in
-    their order, so that others can reckon it again."""
+    """Summarize each edge's rounds.
+
+    share: the median over all rounds of the rate in relation to the first edge's. rounds: the rate of each round, in
+    order, so that the share can be computed again.
+    """
     return {
         name: {
             "rate": statistics.median(mine),

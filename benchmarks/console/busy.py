@@ -1,5 +1,7 @@
-"""What a console is asked about beside queues and dead letters: samples of queues that are all busy, connections,
-peers, jobs, lines of the audit log. Without them answers would be empty, and soon there."""
+"""Fill a store with what a console reports beside queues and dead letters, so that its answers are not empty.
+
+These are samples of busy queues, connections, peers, jobs and lines of the audit log.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ from protos import tmq
 from services.store.model.buckets import CLASSES
 from services.store.model.keys import DomainKeys
 
-SAMPLES = 100_000  # more than that no console looks back at
-LOOK_S = 10  # in which each busy queue has two: what was done with it, and how it stands
+SAMPLES = 100_000  # as far back as a console reads
+LOOK_S = 10  # period in which each busy queue has two samples: its operations, and its state
 PEERS, JOBS, CONNECTIONS = 150, 150, 150
 KEY = DomainKeys("main").samples
 CLASS = ",".join("5" if each == 3 else "0" for each in range(CLASSES))
@@ -40,7 +42,7 @@ end
 
 
 class Samples:
-    """Within `async with`, of as many queues each second that each has two in LOOK_S."""
+    """Within `async with`, write samples of some queues each second, so that each queue has two in LOOK_S."""
 
     def __init__(self, server: Server, queues: int) -> None:
         self._server = server
@@ -59,7 +61,7 @@ class Samples:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def _fill(self) -> None:
-        """What they told until now; nobody else writes meanwhile, as ids only grow."""
+        """Write past samples, in one transaction: no other writer may add a newer id in between."""
         now_ms = int(time.time() * 1000)
         looks = SAMPLES // (2 * len(self._names))
         with self._server.connect() as connection, connection.pipeline(transaction=True) as together:
@@ -85,7 +87,7 @@ class Samples:
 
 @contextmanager
 def connections(bench: Bench) -> Iterator[None]:
-    """To an edge, which is there for that."""
+    """Open connections to an edge that runs for this purpose."""
     port = free_port()
     listeners = {"document.port": port, "reference": "off"}
     settings = [f"edges.tmq.listeners.{name}={value}" for name, value in listeners.items()]
@@ -104,7 +106,7 @@ def connections(bench: Bench) -> Iterator[None]:
 
 
 def _open(port: int) -> socket.socket:
-    """Raises OSError."""
+    """Open the queue on a new connection. Raises OSError."""
     line = socket.create_connection(("127.0.0.1", port), 10)
     line.sendall(tmq.encode_open(FULL.encode()))
     if not line.recv(tmq.MQID_BYTES, socket.MSG_WAITALL):
@@ -113,7 +115,7 @@ def _open(port: int) -> socket.socket:
 
 
 async def _ask(session: aiohttp.ClientSession, method: str, place: str, body: dict[str, Any]) -> None:
-    """As soon as there is room for it. Raises OSError."""
+    """Send a request, again after each 429. Raises OSError."""
     while True:
         async with session.request(method, place, json=body) as response:
             if response.status != 429:
@@ -125,7 +127,7 @@ async def _ask(session: aiohttp.ClientSession, method: str, place: str, body: di
 
 @asynccontextmanager
 async def busy(bench: Bench, session: aiohttp.ClientSession) -> AsyncIterator[None]:
-    """All of it. Peers and jobs have lines in the audit log, and stay."""
+    """Create everything. Peers and jobs add lines to the audit log, and stay."""
     with connections(bench):
         for number in range(PEERS):
             peer = {"protocol": "ring", "addresses": ["127.0.0.1"]}
@@ -138,7 +140,7 @@ async def busy(bench: Bench, session: aiohttp.ClientSession) -> AsyncIterator[No
 
 
 async def _until_connections_are_told(bench: Bench, session: aiohttp.ClientSession) -> None:
-    """An edge can be asked for them a second after its start."""
+    """Wait until the API lists connections: an edge answers about them one second after its start."""
     while True:
         async with session.get(f"{bench.base}/connections") as response:
             if (await response.json())["items"]:

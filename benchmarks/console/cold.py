@@ -1,4 +1,4 @@
-"""How soon the first question after a silence is answered, and the first about samples that a new console is asked."""
+"""Time the first request after a pause, and the first request for samples that a new console gets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from benchmarks.console.store import FULL, url
 from tests.console.local import HEADERS
 
 ROUNDS = 5
-SILENCE_S = 20.0  # of each console: it looks on for 15 s after the last question
+SILENCE_S = 20.0  # of each console: it continues to poll for 15 s after the last request
 HISTORY = f"/queues/{FULL}/history"
 PATHS = {"overview": "/overview", "1,000 queues": "/queues?limit=1000", "a queue's history": HISTORY}
 NEW = "a queue's history, of a new console"
 
 
 async def ask(session: aiohttp.ClientSession, place: str) -> float:
-    """ms. Raises OSError for an answer that is none."""
+    """Return the ms of one request. Raises OSError for an error response."""
     began = time.perf_counter()
     async with session.get(place) as response:
         body = await response.read()
@@ -32,7 +32,7 @@ async def ask(session: aiohttp.ClientSession, place: str) -> float:
 
 
 async def measure(bench: Bench) -> dict[str, Any]:
-    """The median and the longest, by what is asked for."""
+    """Return the median and the maximum for each kind of request."""
     place, store = bench.store.workshop, url(bench.store)
     took: dict[str, list[float]] = {name: [] for name in (*PATHS, NEW)}
     async with aiohttp.ClientSession(headers=HEADERS) as session, Samples(bench.store, bench.queues):

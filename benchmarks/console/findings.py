@@ -1,4 +1,4 @@
-"""What is wanted of the console, and whether it was found; from what a run keeps as JSON."""
+"""Compare a run's JSON results with the targets of the console."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.parts import Found
 from benchmarks.results import Finding, Target
 
 ANSWER = Target("<=", 50)  # ms, p99 of each route
-CORE = Target("<=", 0.05)  # of one, while a thousand queues are watched
+CORE = Target("<=", 0.05)  # share of a core while a thousand queues are watched
 WEIGHT = Target("<=", 200)  # kB of a first visit
 SOON = Target("<=", 1000)  # ms from the request to the list of a thousand queues
 UNHURT = Target(">=", 0.98)  # of an edge's throughput, while a console is watched and metrics are scraped
@@ -16,7 +16,7 @@ BESIDE = {"one": "one question at a time", "four": "four at a time"}
 
 
 def findings(found: Found) -> list[Finding]:
-    """Of the parts that were run, in their order."""
+    """Return the findings of the parts that were run, in order."""
     parts = {"routes": _routes, "cold": _cold, "walk": _walk}
     parts |= {"watched": _watched, "page": _page, "beside": _beside}
     return [each for name, part in parts.items() if name in found for each in part(found[name])]
@@ -47,7 +47,7 @@ def _watched(found: Found) -> Iterator[Finding]:
 
 def _page(found: Found) -> Iterator[Finding]:
     yield Finding("page", "a first visit of the page", [found["octets"] / 1000], "kB", WEIGHT)
-    if plotted := found.get("with the first plot"):  # results of before 2026-11-26 have none
+    if plotted := found.get("with the first plot"):  # results before 2026-11-26 lack it
         yield Finding("page", "the same with the first plot", [plotted / 1000], "kB", WEIGHT)
     yield Finding("page", "until it shows a thousand queues", [found["list there"]], "ms", SOON)
 

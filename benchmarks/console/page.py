@@ -1,11 +1,11 @@
-"""python -m benchmarks.console.page: how heavy the page is, how soon it is there, and what a thousand queues cost it.
+"""python -m benchmarks.console.page: the page's weight, its load times, and its cost with a thousand queues.
 
-A real console on a real store with edges and traffic, Debian's Chromium, nothing kept from one load to the next.
-Octets are those that Chromium says it was sent, with the heads of answers: of all files of a first visit, of those that
-are there when the list is, and with the first plot; beside them, what the API told meanwhile. Times are ms from the
-request to what a person sees: first paint, the list of queues with its figures, and after a press of a key the filtered
-list. `busy` is the share of a second in which the page's thread works while a thousand queues are told anew every two
-seconds. `--json FILE` keeps it.
+Uses a real console on a real store with edges and traffic, and Debian's Chromium with an empty cache for each load.
+Octets are those that Chromium reports as received, with response headers: of all files of a first visit, of those
+loaded before the list is shown, and with the first plot; and separately those of the API. Times are ms from the request
+to the visible result: first paint, the list of queues with its figures, and after a key press the filtered list. `busy`
+is the share of a second in which the page's thread works while a thousand queues are updated every two seconds.
+`--json FILE` saves the results.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ QUEUES = 1000
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 NOW = "performance.now()"
 FILES = "performance.getEntriesByType('resource').length"
-QUIET_S = 2.0  # without another file
-# from a key in the filter until the list has what it asks for
+QUIET_S = 2.0  # without a further file
+# from a key press in the filter until the list is filtered
 FILTERED = """async () => {
   const field = document.querySelector("[data-filter]");
   const rows = () => document.querySelectorAll("table[aria-label=Queues] tbody tr").length;
@@ -44,7 +44,7 @@ FILTERED = """async () => {
 
 
 async def measure() -> dict[str, Any]:
-    """Raises OSError where there is no Chromium."""
+    """Measure the page. Raises OSError if Chromium is not installed."""
     program = shutil.which("chromium")
     if program is None:
         raise OSError("chromium is not installed (Debian: chromium)")
@@ -69,13 +69,13 @@ async def fill(place: Scene) -> None:
 
 
 async def loads(browser: Browser, address: str) -> dict[str, Any]:
-    """Medians of loads that find nothing kept."""
+    """Return the medians of several loads with an empty cache."""
     rounds = [await load(browser, address) for _ in range(LOADS)]
     return {name: round(statistics.median(each[name] for each in rounds)) for name in rounds[0]}
 
 
 async def load(browser: Browser, address: str) -> dict[str, float]:
-    """A first visit, to the list of queues; then to the overview, which draws the first plot."""
+    """Measure a first visit to the list of queues, then to the overview, which draws the first plot."""
     context = await browser.new_context(viewport={"width": 1280, "height": 800}, extra_http_headers=HEADERS)
     page = await context.new_page()
     wire = await Wire.of(page)
@@ -98,7 +98,7 @@ async def load(browser: Browser, address: str) -> dict[str, float]:
 
 
 async def until_all_is_there(page: Page) -> None:
-    """What comes in the pause after the first view counts, too."""
+    """Wait until no more files are loaded: those loaded after the first view count too."""
     seen, now = -1, 0
     while seen != now:
         await asyncio.sleep(QUIET_S)
@@ -106,7 +106,7 @@ async def until_all_is_there(page: Page) -> None:
 
 
 class Wire:
-    """What Chromium says that it was sent: of each file, with its head; and, beside that, of what the API told."""
+    """The octets that Chromium received: of each file with its headers, and separately of the API."""
 
     def __init__(self) -> None:
         self.files: dict[str, int] = {}
@@ -132,7 +132,7 @@ class Wire:
             self._api.add(told["requestId"])
 
     def _came(self, told: dict[str, Any]) -> None:
-        """The live view never ends: what has come of it counts. Its heads do not."""
+        """Count received data of the live view, which never ends; its headers do not count."""
         if told["requestId"] in self._api:
             self.told += int(told["encodedDataLength"] or told["dataLength"])
 

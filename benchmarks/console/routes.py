@@ -1,4 +1,4 @@
-"""How soon each route answers: one question after the other, and four at a time."""
+"""Time each route: one request after the other, and four at a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from benchmarks.console.busy import busy
 from benchmarks.console.store import FULL, names
 from tests.console.local import HEADERS
 
-FIRST = 5  # of each kind, which are not counted: they wake the live view
+FIRST = 5  # warm-up requests of each kind, not counted: they start the live view
 SIDE_BY_SIDE = 4
-LOWEST_PAGES = 3  # of a thousand, behind which the list of dead letters is asked in the middle
+LOWEST_PAGES = 3  # pages of a thousand before the position where the list of dead letters is requested
 FILTERS = {
     "of a reason": "reason=expired",
     "of a reason that none has": "reason=nothing",
@@ -31,7 +31,7 @@ MESSAGE = {"body": "x" * 100}
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """paths: asked in turn; body: of a POST."""
+    """One kind of request. paths: used in turn; body: of a POST."""
 
     paths: Sequence[str]
     body: Mapping[str, Any] | None = None
@@ -39,16 +39,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Of one kind of question, ms."""
+    """Response times of one kind of request, ms."""
 
     p50: float
     p99: float
     most: float
-    octets: int  # of an answer
+    octets: int  # of a response
 
 
 async def questions(bench: Bench, session: aiohttp.ClientSession) -> dict[str, Question]:
-    """By what is asked for."""
+    """Return the requests by name."""
     every = [f"/queues/{name}" for name in names(bench.queues)]
     dead = f"/queues/{FULL}/dead"
     deep, letter = await _deep(bench, session, dead)
@@ -74,7 +74,7 @@ async def questions(bench: Bench, session: aiohttp.ClientSession) -> dict[str, Q
 
 
 async def _deep(bench: Bench, session: aiohttp.ClientSession, dead: str) -> tuple[str, str]:
-    """A cursor some way into the list, and a letter there."""
+    """Return a cursor some pages into the list, and a letter there."""
     cursor, page = "", {}
     for _ in range(LOWEST_PAGES):
         async with session.get(f"{bench.base}{dead}?limit=1000&octets=0&cursor={cursor}") as response:
@@ -86,7 +86,7 @@ async def _deep(bench: Bench, session: aiohttp.ClientSession, dead: str) -> tupl
 async def ask(
     bench: Bench, session: aiohttp.ClientSession, question: Question, number: int, beside: int
 ) -> Times:
-    """`beside`: how many at a time. Raises OSError for an answer that is none."""
+    """Time the requests, `beside` at a time. Raises OSError for an error response."""
     took: list[float] = []
     octets = 0
     left = iter([question.paths[each % len(question.paths)] for each in range(number)])

@@ -1,4 +1,4 @@
-"""A store with many queues and very many dead letters of one of them, and somebody who keeps the queues busy."""
+"""A store with many queues and very many dead letters of one of them, and traffic on all queues."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from services.store import Queue, QueueSpec, Store
 from services.store.model import records
 from services.store.pipeline.async_client import AsyncClient
 
-FULL = "q0000"  # whose dead letters they are
-BUSY_S = 2.0  # in which each queue gets a message: so every row of the live view changes each time
-SIDE_BY_SIDE = 50  # declarations
-# as many as are put in are kept
+FULL = "q0000"  # the queue with the dead letters
+BUSY_S = 2.0  # each queue gets a message in this time, so every row of the live view changes in each update
+SIDE_BY_SIDE = 50  # declarations at a time
+# keep all dead letters
 SPEC: dict[str, Any] = {"ackLevel": "memory", "deadLetter": {"maxLength": 0}}
 
 
@@ -29,7 +29,7 @@ def url(server: Server) -> str:
 
 
 async def fill(server: Server, queues: int, dead: int) -> dict[str, Any]:
-    """What there is then, and how long that took. Raises OSError if the store refused one."""
+    """Fill the store, and return its contents and the time taken. Raises OSError if the store refused a letter."""
     began = time.monotonic()
     with server.connect() as connection:
         connection.config_set("appendfsync", "everysec")
@@ -51,7 +51,7 @@ async def fill(server: Server, queues: int, dead: int) -> dict[str, Any]:
 
 
 class Traffic:
-    """Within `async with`, one message a queue every BUSY_S."""
+    """Within `async with`, send one message to each queue every BUSY_S."""
 
     def __init__(self, server: Server, queues: int) -> None:
         self._store = Store(url(server), "bench")

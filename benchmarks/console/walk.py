@@ -1,4 +1,4 @@
-"""Dead letters looked through to the end by a filter that none fits, and whether the store's others notice."""
+"""Search all dead letters with a filter that matches none, and measure the effect on other clients of the store."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from benchmarks.peers.redis import Store
 from tests.console.local import HEADERS
 
 QUERY = f"/queues/{FULL}/dead?reason=nothing&limit=1000"
-ALONE_S = 2.0  # how long the store is asked while nobody looks
+ALONE_S = 2.0  # how long pings are measured without the search
 EVERY_S = 0.002
 
 
 class Pings:
-    """Somebody else at the store: within `with`, a PING every two milliseconds, from a thread of its own."""
+    """Another client of the store: within `with`, a thread sends a PING every two milliseconds."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

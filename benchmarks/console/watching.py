@@ -1,4 +1,4 @@
-"""What the live view costs the console: all queues change in each look, and none does."""
+"""Measure the live view's cost for the console: with changes of all queues in each poll, and without changes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from benchmarks.console.store import Traffic
 from benchmarks.machine import cpu_s, resident_kib
 from tests.console.local import HEADERS
 
-SETTLED_S = 5.0  # after the first look, which is told whole
-LONGEST_LINE = 1 << 22  # octets: an event of all queues fits
+SETTLED_S = 5.0  # after the first poll, which is sent in full
+LONGEST_LINE = 1 << 22  # octets: an event with all queues fits
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """share: of a core, that the console used."""
+    """The cost of the live view. share: the part of a core that the console used."""
 
     share: float
     octets_per_s: float

@@ -1,4 +1,4 @@
-"""python -m benchmarks.fallback: load/main.c and load/loop.c once more."""
+"""python -m benchmarks.fallback: the Python version of load/main.c and load/loop.c."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from benchmarks.fallback.sink import run_sink
 from benchmarks.generator import is_loopback
 from benchmarks.replies import RULES, BrokenReply
 
-GRACE_S = 3.0  # for replies that are under way when time is up
-GRACE_TO_HEAR_S = 5.0  # for all that listeners have still to hear
+GRACE_S = 3.0  # for replies in flight when time is up
+GRACE_TO_HEAR_S = 5.0  # for messages that listeners have not received yet
 TICK_S = 0.05
 
 
 def drive(run: Run, conns: list[Conn], seconds: float) -> tuple[int, float]:
-    """Run to the bound and let what is under way arrive; messages and seconds within the time.
+    """Run to the bound and wait for replies in flight; return the messages and seconds within the time.
 
-    With listeners the time is until they have heard all.
+    With listeners, the time ends when they have received all messages.
     """
     with select.epoll() as poll:
         everybody: list[Conn | Listener] = [*conns, *run.listeners]
@@ -72,7 +72,7 @@ def _turn(run: Run, conns: list[Conn], poll: select.epoll, by_fd: dict[int, Conn
 
 
 def quantile_us(waits: list[tuple[float, int]], q: float) -> float:
-    """Of seconds with how many messages waited so long."""
+    """Return a quantile in us. waits: seconds, and the number of messages that waited so long."""
     left = q * (sum(n for _, n in waits) - 1)
     for seconds, n in sorted(waits):
         left -= n
@@ -87,7 +87,7 @@ def read_request(stream: BinaryIO) -> bytes:
 
 
 def adopt(fds: str) -> list[socket.socket]:
-    """The sockets inherited. Raises ValueError if one leads away from this machine."""
+    """Return the inherited sockets. Raises ValueError if one is connected to another machine."""
     sockets = [socket.socket(fileno=int(fd)) for fd in fds.split(",")]
     if not all(map(is_loopback, sockets)):
         raise ValueError("refused: the other end of a socket is not on loopback")
@@ -97,7 +97,7 @@ def adopt(fds: str) -> list[socket.socket]:
 
 
 def prepare(options: argparse.Namespace) -> tuple[Run, list[Conn]]:
-    """Reads the requests of those that ask. Raises ValueError."""
+    """Read the requests of the connections that send. Raises ValueError."""
     o = options
     if o.listeners and (o.listen is None or o.fan < 1):
         raise ValueError("--listeners need --listen (a rule that exists) and --fan")

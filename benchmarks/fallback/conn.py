@@ -1,4 +1,4 @@
-"""What the Python generator knows of a run, and of each connection that asks."""
+"""The Python generator's state of a run, and of each connection that sends requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READ_BYTES = 1 << 18
 
 @dataclass(slots=True)
 class Run:
-    """The options, and what all connections together have done."""
+    """The options, and the totals over all connections."""
 
     rule: str
     window: int
@@ -28,7 +28,7 @@ class Run:
     ahead: int = 0
     stamped: bool = False
     listeners: list[Listener] = field(default_factory=list)
-    slowest: int = 0  # what the slowest listener has heard, as of the last turn
+    slowest: int = 0  # messages that the slowest listener has received, as of the last turn
     asked: int = 0
     done: int = 0
     refused: int = 0
@@ -48,12 +48,12 @@ class Run:
 
     @property
     def is_heard(self) -> bool:
-        """All that was done so far, wherever it is pushed to."""
+        """Return True if all listeners have received all messages published so far."""
         return self.heard >= self.done * self.fan
 
     @property
     def is_heard_once(self) -> bool:
-        """No message too few or too many; where everybody hears everything, for each of them."""
+        """Return True if each message was received exactly once; if all listeners get all messages, by each of them."""
         each_right = self.fan != len(self.listeners) or all(
             each.heard == self.done for each in self.listeners
         )
@@ -61,17 +61,17 @@ class Run:
 
     @property
     def may_go_on(self) -> bool:
-        """Not too far ahead of the slowest listener."""
+        """Return True if the publishers are less than the permitted distance ahead of the slowest listener."""
         return not self.ahead or self.asked + self.per_request <= self.slowest + self.ahead
 
     def due(self) -> float:
-        """When the next message is due: now, or in paced mode its place in time."""
+        """Return the time when the next message is due: now, or in paced mode its scheduled time."""
         return self.started + self.asked / self.per_request / self.rate if self.rate else self.now
 
 
 @dataclass(slots=True)
 class Conn:
-    """One connection; also the `Conversation` of its rule."""
+    """A connection that sends requests; also the `Conversation` of its rule."""
 
     run: Run
     sock: socket.socket
@@ -87,7 +87,9 @@ class Conn:
     unread: bytes = b""
     unsent: bytearray = field(default_factory=bytearray)
     in_flight: int = 0
-    groups: deque[list[float]] = field(default_factory=deque)  # [asked at, messages of it in flight]
+    groups: deque[list[float]] = field(
+        default_factory=deque
+    )  # [time of the request, messages of it in flight]
 
     def done(self, messages: int) -> None:
         self.run.done += messages
@@ -108,7 +110,7 @@ class Conn:
         self.unsent += data
 
     def _answered(self, messages: int) -> list[tuple[float, int]]:
-        """Take the oldest ones off the flight."""
+        """Remove the oldest messages from those in flight."""
         taken = []
         while messages and self.groups:
             group = self.groups[0]

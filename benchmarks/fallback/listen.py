@@ -1,4 +1,4 @@
-"""Those that only listen: load/listen.c once more in Python."""
+"""Connections that only listen: the Python version of load/listen.c."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ STAMP_DIGITS = 16  # ns of the monotonic clock, hexadecimal, at the beginning of
 
 
 def encode_stamp(request: bytes, due: float) -> bytes:
-    """`SEND <tag> <message>` whose message begins with when it was due (s of the monotonic clock)."""
+    """Return `SEND <tag> <message>` whose message begins with the time it was due (s of the monotonic clock)."""
     at = _message_at(request)
     return request[:at] + b"%016x" % int(due * 1e9) + request[at + STAMP_DIGITS :]
 
 
 def parse_stamp(line: bytes) -> float:
-    """The same of `MESSAGE <id> <message>`. Raises BrokenReply."""
+    """Return the time stamp of `MESSAGE <id> <message>`. Raises BrokenReply."""
     at = _message_at(line)
     try:
         return int(line[at : at + STAMP_DIGITS], 16) / 1e9
@@ -29,13 +29,13 @@ def parse_stamp(line: bytes) -> float:
 
 
 def _message_at(line: bytes) -> int:
-    """Behind the second space."""
+    """Return the position after the second space."""
     return line.find(b" ", line.find(b" ") + 1) + 1
 
 
 @dataclass(slots=True)
 class Listener:
-    """One connection that is pushed to. `waits`: where to put what the stamps say; None if there are none."""
+    """A connection that receives messages. `waits`: list for the waits by the stamps; None without stamps."""
 
     sock: socket.socket
     rule: str

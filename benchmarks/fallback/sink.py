@@ -1,4 +1,4 @@
-"""The trivial server that the Python generator's own ceiling is measured against: load/sink.c once more."""
+"""The trivial server for measuring the Python generator's ceiling: the Python version of load/sink.c."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ READ_BYTES = 1 << 18
 
 
 def run_sink(request_bytes: int, reply: bytes, seconds: float) -> int:
-    """Count bytes and say yes; ends with its standard input, or when time is up."""
+    """Count bytes and acknowledge each request until standard input ends or time is up."""
     received: dict[int, int] = {}
     clients: dict[int, socket.socket] = {}
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener, select.epoll() as poll:

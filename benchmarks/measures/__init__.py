@@ -1,4 +1,4 @@
-"""What is measured: each module takes a Bench and gives findings (and `throughput` fills the peers' cells)."""
+"""The measures: each module takes a Bench and returns findings (and `throughput` fills the peers' cells)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.measures import (
 )
 
 MEASURES = {
-    "idle": idle.measure,  # first: memory that a load had used and freed would hide what connections need
+    "idle": idle.measure,  # first: memory that a load used and freed would hide the need of connections
     "throughput": throughput.measure,
     "paced": paced.measure,
     "depth": depth.measure,

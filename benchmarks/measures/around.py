@@ -1,8 +1,7 @@
-"""The ring: eight nodes of one machine, each a process, on one store. How soon they close it and heal it, and how fast
-messages go around.
+"""Measure the ring, eight node processes of one machine on one store: time to close and heal, and message rate.
 
-A push for a queue that no node serves is a USER message that goes all the way round and comes back to who asked. Each
-hop is safe before it is answered: the store of all eight writes and syncs every message eight times.
+A push for a queue that no node serves is a USER message that passes all nodes and returns to the sender. Each hop is
+stored before it is answered: the shared store writes and syncs every message eight times.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from benchmarks.peers.ring_nodes import NODES, WINDOW, RingNode, Trips, kill, no
 from benchmarks.peers.tmq import init_store
 from benchmarks.results import Finding, Target
 
-AHEAD = 512  # pushes that the client has under way: more than the windows of two links
+AHEAD = 512  # the client's pushes in flight: more than the windows of two links
 CLOSED = ("closed after the last node's start", "s", Target("<=", 5.0))
 HEALED = ("healed after `kill -9` of a node", "s", Target("<=", 5.0))
 AROUND = (f"USER around {NODES} nodes, window {WINDOW}", "msg/s", Target(">=", 2_000.0))
@@ -46,7 +45,7 @@ def _round(bench: Bench, store: Store, number: int) -> dict[str, float]:
     with nodes(bench.workshop, store, f"ring{number}") as running:
         found = {CLOSED[0]: until_closed(running) - running[-1].has_begun}
         found |= _around(bench, running[0])
-        killed = running.pop(number % (NODES - 1) + 1)  # any but the client's
+        killed = running.pop(number % (NODES - 1) + 1)  # any node but the client's
         killed_at = kill(killed)
         try:
             return found | {HEALED[0]: until_closed(running) - killed_at}

@@ -1,4 +1,4 @@
-"""What every measure is given: the servers' place, the generator, the plan, and where to put what is found."""
+"""The context of each measure: the servers' workshop, the generator, the plan and the results."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Bench:
     generator: Generator
     plan: Plan
     store: Store
-    peers: dict[str, Peer]  # those that were asked for
+    peers: dict[str, Peer]  # the selected peers
     results: Results
     store_beside: Path | None = None  # another store side, measured beside ours
-    say: Callable[[str], None] = print  # what is going on, for the person who waits
+    say: Callable[[str], None] = print  # progress for the user
     started: dict[str, str] = field(default_factory=dict)  # peer -> "" if it runs, else the reason why not
 
     def start(self, name: str) -> str:
-        """Start a peer once; "" or the reason why it does not run."""
+        """Start a peer once; return "" or the reason why it does not run."""
         if name not in self.started:
             self.say(f"starting {name}")
             self.started[name] = _start(self.peers[name])
@@ -37,6 +37,6 @@ class Bench:
 def _start(peer: Peer) -> str:
     try:
         peer.start()
-    except OSError as failure:  # NotRun is one
+    except OSError as failure:  # includes NotRun
         return str(failure)
     return ""

@@ -1,7 +1,7 @@
-"""How long from publishing to delivery, far from full load: through two edges of one store, and through one link.
+"""Measure the latency from publishing to delivery below full load: through two edges of one store, and one link.
 
-Open loop: a message is due at its place in time whether or not earlier ones were answered, says so itself, and its wait
-is counted from then until the subscriber, a connection of another edge, has read it.
+Open loop: each message has a due time that does not depend on earlier answers and carries it as a stamp. Its latency is
+the time from then until the subscriber, a connection of another edge, has read it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.results import Finding, Target
 
 RATE = 2_000.0  # messages/s
 WINDOW = (
-    8_000  # SENDs that may wait for their OK: four seconds' worth, so that the pace never waits for an answer
+    8_000  # SENDs that may wait for their OK: four seconds' worth, so that the pace never depends on answers
 )
 TAG = "bench"
 LINK_TIMEOUT_S = 30.0
@@ -31,7 +31,7 @@ PROBE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """From the edge that is published at to the one that is subscribed at."""
+    """A path from the publisher's edge to the subscriber's."""
 
     title: str
     wanted: Target  # ms, p99
@@ -60,7 +60,7 @@ def _measure(bench: Bench, path: Path) -> list[Finding]:
 
 @contextlib.contextmanager
 def _edges(bench: Bench, path: Path) -> Iterator[tuple[Text, Text]]:
-    """The publisher's edge, and the subscriber's; what one takes reaches the other."""
+    """Run the publisher's edge and the subscriber's, joined by a store or a link."""
     with contextlib.ExitStack() as running:
         store = running.enter_context(own_store(bench, "delivery"))
         near = running.enter_context(text_edge(bench, store, "penstock-near"))
@@ -74,7 +74,7 @@ def _edges(bench: Bench, path: Path) -> Iterator[tuple[Text, Text]]:
 
 
 def _wait_until_joined(near: Text, far: Text) -> None:
-    """A link carries what was sent after it was set up, so probes are sent until one comes through."""
+    """Send probes until one arrives: a link carries only messages sent after its setup."""
     deadline = time.monotonic() + LINK_TIMEOUT_S
     with near.connect() as publisher, far.connect() as subscriber:
         subscribe(subscriber, ["probe"])

@@ -1,7 +1,7 @@
-"""Does a message cost the same when a million others wait? Puts and takes in pairs, at several depths.
+"""Check that a message's cost does not depend on the queue's depth: puts and takes in pairs, at several depths.
 
-One queue for each depth, all filled first; then every round visits all of them, so that the depths are compared
-within the same minute. The cost is CPU time, which others on the machine disturb less than they do the clock.
+There is one queue for each depth, all filled first; then every round visits all of them, so that the depths are
+compared within the same minute. The cost is CPU time, which other programs disturb less than elapsed time.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from benchmarks.peers.tmq import Tmq
 from benchmarks.plan import DEPTH_LOAD, DEPTH_PAIRS
 from benchmarks.results import Finding, Target, median
 
-# The cost at a depth in terms of that at the first one: what caches and repeats make of a flat cost.
+# The cost at a depth / the cost at the first one: above 1, as caches and repeats change even a constant cost.
 FLAT = Target("<=", 1.25)
 ROUND_LIMIT_S = 60.0
 STORE, EDGE = "penstock-depth-store", "penstock-depth"
 
 
 def measure(bench: Bench) -> list[Finding]:
-    """On a store and an edge of its own, so that nothing else is in memory."""
+    """Measure on a separate store and edge, which hold no other data in memory."""
     depths = bench.plan.depths
     store = Store(bench.workshop, bench.store.program, STORE)
     edge = Tmq(bench.workshop, store, EDGE)
@@ -59,7 +59,7 @@ def _memory_per_message(store: Store, messages: int) -> float:
     return round(store.info("used_memory_dataset") / messages, 1)
 
 
-Costs = dict[int, dict[str, float]]  # depth -> us per message: on the wall, the store's CPU, the edge's CPU
+Costs = dict[int, dict[str, float]]  # depth -> us per message: elapsed, the store's CPU, the edge's CPU
 
 
 def _round(bench: Bench, edge: Tmq, queues: dict[int, str]) -> Costs:

@@ -1,4 +1,4 @@
-"""Text pub/sub edges that a measure has to itself, with stores of their own: nothing else is in memory or at work."""
+"""Text pub/sub edges for one measure, with stores of their own, which have no other data or load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.peers.text import Text
 
 @contextlib.contextmanager
 def own_store(bench: Bench, name: str) -> Iterator[Store]:
-    """The same server as the run's, empty; stopped afterwards."""
+    """Run another store with the same server program, empty; stop it afterwards."""
     store = Store(bench.workshop, bench.store.program, f"{name}-store")
     store.start()
     try:
@@ -23,7 +23,7 @@ def own_store(bench: Bench, name: str) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def text_edge(bench: Bench, store: Store, name: str, neighbours: Sequence[int] = ()) -> Iterator[Text]:
-    """A running edge. neighbours: ports where other stores' edges await links. Raises NotRun."""
+    """Run an edge. neighbours: ports where other stores' edges accept links. Raises NotRun."""
     edge = Text(bench.workshop, store, name, neighbours)
     edge.start()
     try:

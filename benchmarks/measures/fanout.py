@@ -1,8 +1,8 @@
-"""One publisher, and a hundred subscribers or one: deliveries a second, beside NATS without JetStream.
+"""Measure deliveries a second of one publisher to a hundred subscribers or one, beside NATS without JetStream.
 
-One connection publishes as fast as it may; all deliveries are counted and waited for, and the time is from the first
-publish to the last subscriber's last message. On both sides the publisher is never more than AHEAD messages before the
-slowest subscriber, so that NATS, which closes who is too slow, loses none.
+One connection publishes as fast as permitted; all deliveries are counted, and the time is from the first publish to the
+last subscriber's last message. On both sides the publisher is at most AHEAD messages ahead of the slowest subscriber,
+so that NATS, which closes slow consumers, loses no message.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from benchmarks.plan import warm_up
 from benchmarks.results import Finding, Target, median
 
 AUDIENCES = {100: Target(">=", 0.5), 1: Target(">=", 0.25)}  # subscribers -> deliveries, ours / NATS core
-# More than either side needs to be at its best (measured from 1,000 to 32,000); a tenth of what NATS would drop at.
+# More than either side needs for its best rate (measured from 1,000 to 32,000); a tenth of NATS's limit.
 AHEAD = 8_000
 TAG = "bench"
 NOTE = f"publisher at most {AHEAD:,} messages ahead of the slowest; every delivery counted, none dropped"
 
-MakeLoad = Callable[[int], Load]  # of so many subscribers
+MakeLoad = Callable[[int], Load]  # argument: number of subscribers
 Round = dict[str, Outcome]  # by side
 
 
@@ -65,7 +65,7 @@ def _nats_load(nats: NatsCore, count: int) -> Load:
 
 
 def _rounds(bench: Bench, sides: dict[str, MakeLoad], count: int) -> list[Round]:
-    """The first one, to warm up, is not kept; each begins with the other side."""
+    """Run the rounds, without the first one, which warms up; the sides begin by turns."""
     bound = bench.plan.fanout
     rounds: list[Round] = []
     for number in range(bench.plan.rounds + 1):

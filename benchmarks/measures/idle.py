@@ -1,4 +1,4 @@
-"""What a connection costs that does nothing: resident memory of the server, before and after so many are open."""
+"""Measure the cost of an idle connection: the server's resident memory before and after many are opened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.results import Finding, Target
 
 WANTED = Target("<=", 16.0)  # KiB
 NAMES = ("tmq", "xadd", "nats", "beanstalkd", "rabbitmq")
-FIRST = 100  # opened and closed before: what a server sets up once does not count
+FIRST = 100  # opened and closed first, so that one-time setup of a server does not count
 
 
 def measure(bench: Bench) -> list[Finding]:
@@ -51,7 +51,7 @@ def _kib_per_connection(peer: object, count: int) -> float:
 
 
 def _opener(peer: WirePeer) -> Callable[[], socket.socket]:
-    """A client of TMQ that is idle has its queue open."""
+    """Return a function that connects; an idle TMQ client has its queue open."""
     if not isinstance(peer, Tmq):
         return peer.connect
     queue = peer.next_queue()

@@ -1,7 +1,6 @@
-"""How long one message waits when the server is far from full: ENQ beside a raw XADD, both paced alike.
+"""Measure the latency of a message below full load: ENQ beside a raw XADD, both at the same pace.
 
-Open loop: a message is due at its place in time whether or not an earlier one was answered, and its wait is counted
-from then.
+Open loop: each message has a due time that does not depend on earlier answers; its latency is counted from then.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The store alone: calls on one connection, four in flight, without any edge before it.
+"""Measure the store alone, without an edge: calls on one connection, four in flight.
 
-The workload is the same for every store side; a store side only says which bytes a call is (see `StoreSide`).
+The workload is the same for every store side, which only encodes the calls (see `StoreSide`).
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ class Mode(enum.Enum):
 
 
 class StoreSide(Protocol):
-    """What a store's calls look like on the wire: RESP commands, as many replies as commands.
+    """The encoding of a store's calls: RESP commands, with one reply for each command.
 
-    A side is made on an empty server: it loads its functions and declares its queue when it is made.
+    A side is constructed on an empty server, where it loads its functions and declares its queue.
     """
 
     def publish(self, messages: int) -> bytes:
-        """One call that publishes so many messages of 100 bytes."""
+        """Return one call that publishes `messages` messages of 100 bytes."""
 
     def step(self, taken: object, publish: int, want: int) -> tuple[list[tuple[str, bytes]], int]:
-        """Calls that settle what the reply `taken` to a take holds (None: nothing yet), publish, and take anew.
+        """Return calls that settle the messages of the take reply `taken` (None: none yet), publish, and take again.
 
-        Answers them in order, ("take", request) once among them, and how many messages were settled.
+        The calls are in order, with ("take", request) once among them; also return the number of settled messages.
         """
 
 
 class _Calls:
-    """One connection: what was sent, in order, and the replies to it."""
+    """A connection with its calls in order, and their replies."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -57,7 +57,7 @@ class _Calls:
         self._sock.sendall(b"".join(request for _, request in calls))
 
     def receive(self) -> tuple[str, object]:
-        """The next reply and the kind of its call. Raises OSError if the store refused it."""
+        """Return the next reply and the kind of its call. Raises OSError if the store refused it."""
         while (reply := self._reader.gets()) is False:
             data = self._sock.recv(READ_BYTES)
             if not data:
@@ -69,7 +69,7 @@ class _Calls:
 
 
 def drive(port: int, side: StoreSide, mode: Mode, batch: int, messages: int) -> float:
-    """Seconds for `messages` messages in calls of `batch`."""
+    """Return the seconds for `messages` messages in calls of `batch`."""
     with dial(port) as sock:
         calls = _Calls(sock)
         if mode is Mode.PUBLISH:
@@ -93,7 +93,7 @@ def _publish(calls: _Calls, side: StoreSide, batch: int, messages: int) -> float
 
 
 def _take_and_settle(calls: _Calls, side: StoreSide, batch: int, messages: int, to_publish: int) -> float:
-    """Every reply to a take is settled; its successor, and a publish while any are left, go with the settle."""
+    """Settle each reply to a take; send the next take, and a publish while any are left, with the settle."""
     start = time.perf_counter()
     settled = 0
     replies: list[object] = [None] * CALLS_IN_FLIGHT

@@ -1,7 +1,7 @@
-"""RQP/MCA: RELIABLE messages on one connection beside a raw XADD, and what an edge carries to another system.
+"""Measure RQP/MCA: RELIABLE messages on one connection beside a raw XADD, and the rate from edge to edge.
 
-On a connection of their own kind nothing can be shared with others': the window, or the single message, is all that the
-store's call and its fsync are shared among. Edge to edge each message is taken, sent, stored, confirmed and settled.
+On a single connection, one store call and its fsync serve only one window or one message. Edge to edge, each message is
+taken, sent, stored, confirmed and settled.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CARRIED = Target(">=", 5_000.0)
 ROUND_TRIP_S = 1.0  # how long a client that waits for each answer is timed
 ARRIVAL_TIMEOUT_S = 60.0
 LOOK_S = 0.005
-NUMBER = 7  # of the queue there
-AWAY, ARRIVED = "away", "arrived"  # queues: here, and there
+NUMBER = 7  # id of the destination queue
+AWAY, ARRIVED = "away", "arrived"  # queues: at the sender, and at the receiver
 
 
 def measure(bench: Bench) -> list[Finding]:
@@ -68,7 +68,7 @@ Rates = dict[str, float]  # messages/s, by what was measured
 
 
 def _round(bench: Bench, peers: tuple[Rqp, RawXadd, RedisBenchmark], number: int) -> Rates:
-    """Each round begins with another one."""
+    """Run one round; the rounds begin with the measures by turns."""
     edge, raw, theirs = peers
     bench.say("rqp: one connection")
     rates: Rates = {}
@@ -101,7 +101,7 @@ def _benchmark(bench: Bench, theirs: RedisBenchmark, number: int) -> float:
 
 
 def _round_trips(store: Store) -> float:
-    """XADDs a second of a program that waits for each, with the usual client library."""
+    """Return the XADDs a second of a program that waits for each, with the usual client library."""
     end = time.perf_counter() + ROUND_TRIP_S
     began, count = time.perf_counter(), 0
     with store.connect() as redis:
@@ -145,7 +145,7 @@ def _carried(bench: Bench) -> Finding:
 
 
 def _carry_all(bench: Bench, near: Store, far: Store) -> list[float]:
-    """Each round the sending edge begins with a queue that is full; its own beginning is not counted."""
+    """Return the rate of each round: the sending edge starts with a full queue; its startup does not count."""
     init_store(near, bench.workshop.subfolder("rqp-near"))
     declare(near, {AWAY: {"remote": {"protocol": "rqp-mca", "queueId": NUMBER}}})
     with _edge(bench, far, "penstock-rqp-far") as there:
@@ -154,13 +154,15 @@ def _carry_all(bench: Bench, near: Store, far: Store) -> list[float]:
 
 
 def _carry(bench: Bench, near: Store, far: Store, port: int, number: int) -> float:
-    """Messages a second. Nothing leaves before the queue there is open."""
+    """Return the messages a second. The destination queue is closed until the sender is ready."""
     bench.say("rqp: edge to edge")
     count = bench.plan.rqp_carried
     fill(near, AWAY, [BODY] * count)
     _open(far, is_open=False)
     with _edge(bench, near, f"penstock-rqp-near{number}", port), ThreadPoolExecutor(1) as threads:
-        arrivals = threads.submit(_arrivals, far, count * number, count)  # it looks before anything can come
+        arrivals = threads.submit(
+            _arrivals, far, count * number, count
+        )  # its first poll is before any arrival
         _open(far, is_open=True)
         return arrivals.result()
 
@@ -170,7 +172,7 @@ def _open(far: Store, *, is_open: bool) -> None:
 
 
 def _arrivals(far: Store, before: int, count: int) -> float:
-    """From the last look that found none of them to the one that found all. Raises NotRun."""
+    """Return the seconds from the last poll without arrivals to the first poll with all. Raises NotRun."""
     deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
     began = time.perf_counter()
     with far.connect() as redis:

@@ -1,8 +1,8 @@
-"""RQP/cast: whole sessions between two edges with a store each, for several keys side by side.
+"""Measure RQP/cast: complete sessions between two edges with a store each, for several keys in parallel.
 
-A session is one message: the question over UDP, and the answer, the approval, the data and the confirmation, each on a
-connection of its own. For one key they come one after the other (rqp_cast.md 4.4), and each waits for the disks: of the
-sender, which writes down whose the message is, and of the receiver, which reserves, stores and frees.
+A session carries one message: the question over UDP, and the answer, the approval, the data and the confirmation, each
+on a connection of its own. Sessions of one key are sequential (rqp_cast.md 4.4), and each waits for two disks: the
+sender records the message's owner, and the receiver reserves, stores and frees.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def measure(bench: Bench) -> list[Finding]:
 
 
 def _carry_all(bench: Bench, near: Store, far: Store) -> list[float]:
-    """Each round the sending edge begins with queues that are full: its own beginning is not counted."""
+    """Return the rate of each round: the sending edge starts with full queues; its startup does not count."""
     for store, name in ((near, "cast-near"), (far, "cast-far")):
         init_store(store, bench.workshop.subfolder(name))
     declare(near, {f"away {key}": {"remote": {"protocol": "rqp-cast", "key": key}} for key in KEYS})
@@ -52,7 +52,7 @@ def _carry_all(bench: Bench, near: Store, far: Store) -> list[float]:
 
 
 def _carry(bench: Bench, near: Store, far: Store, numbers: Numbers, number: int) -> float:
-    """Sessions a second, from the first that has ended to the last."""
+    """Return the sessions a second, from the end of the first to the end of the last."""
     bench.say("rqp: whole sessions")
     count = _of_each(bench.plan)
     for key in KEYS:
@@ -73,7 +73,7 @@ def _of_each(plan: Plan) -> int:
 
 
 def _wait(redis: Redis, queues: Sequence[bytes], messages: int) -> int:
-    """How many stand in the queues, once it is so many at least. Raises NotRun."""
+    """Wait until the queues hold at least `messages` messages; return their number. Raises NotRun."""
     deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
     while (found := _standing(redis, queues)) < messages:
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""The store without an edge, beside raw XADD on one connection with as much in flight.
+"""Measure the store without an edge, beside raw XADD on one connection with as many messages in flight.
 
 `benchmarks/store.py` holds the store's side: `make_side(port) -> StoreSide`. Another file of the same form can be
 measured in the same rounds (`--store-beside FILE`).
@@ -20,7 +20,7 @@ from benchmarks.results import Finding, Target
 
 BATCHES = (100, 500)
 OURS = Path(__file__).parents[1] / "store.py"
-BASELINE = Path(__file__).parents[1] / "baseline" / "side.py"  # the prototype that the design was chosen with
+BASELINE = Path(__file__).parents[1] / "baseline" / "side.py"  # the prototype on which the design was based
 BESIDE_WANTED = Target(">=", 0.8)  # the other side may check less than ours
 RAW_LIMIT_S = 30.0
 MakeSide = Callable[[int], StoreSide]
@@ -43,7 +43,7 @@ def _sides(beside: Path | None) -> dict[str, MakeSide]:
 
 
 def load_side(path: Path) -> MakeSide:
-    """`make_side` of a Python file."""
+    """Return `make_side` of a Python file."""
     spec = importlib.util.spec_from_file_location(f"store_side_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise OSError(f"{path} is not a Python file")

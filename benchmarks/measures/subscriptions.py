@@ -1,8 +1,8 @@
-"""Does a message cost the same when the edge holds a hundred thousand subscriptions? And what do they weigh?
+"""Check that a message's cost does not grow with a hundred thousand subscriptions, and measure their memory.
 
-The same traffic both times: ten tags, each of which exactly one subscription matches, on ten connections that are read.
-Once these ten are all there are; once many more stand beside them, half of them tags and half prefixes, on connections
-that hear nothing. One edge process, and the two take turns.
+The traffic is the same in both cases: ten tags, each matched by exactly one subscription, on ten connections that are
+read. In one case there are only these ten; in the other, there are many more, half of them tags and half prefixes, on
+connections that receive nothing. One edge process serves both cases by turns.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from benchmarks.peers.text import Text, encode_send, read_oks, send_lines
 from benchmarks.plan import warm_up
 from benchmarks.results import Finding, Target, median
 
-FLAT = Target(">=", 0.8)  # SEND with the large table in terms of that with the small one
+FLAT = Target(">=", 0.8)  # SEND rate with the large table / with the small one
 LIGHT = Target("<=", 1.0)  # KiB a subscription
-HOT = IN_FLIGHT.connections  # tags that are sent to, one from each publisher
+HOT = IN_FLIGHT.connections  # tags in use, one for each publisher
 MEMORY = "memory of the edge per subscription"
-AT_ONCE = 20  # connections that subscribe together
+AT_ONCE = 20  # connections that subscribe at the same time
 SMALL, LARGE, SPREAD = "small", "large", "spread"
 
 
@@ -36,21 +36,21 @@ def tag(number: int) -> str:
 
 
 def pattern(number: int) -> str:
-    """Matches the tag of that number and no other one's: every other one is a prefix."""
+    """Return a pattern that matches only the tag of that number: a prefix for odd numbers."""
     return f"bench.{number:06}.*" if number % 2 else tag(number)
 
 
 @dataclass(slots=True)
 class Table:
-    """All connections; those of the crowd come and go with their subscriptions, the connections stay."""
+    """All connections. The crowd subscribes and unsubscribes; its connections stay open."""
 
     hot: list[socket.socket]
     crowd: list[socket.socket]
-    total: int  # subscriptions, when the crowd has its own
+    total: int  # subscriptions, with those of the crowd
     subscribed_per_s: list[float] = field(default_factory=list)
 
     def numbers(self) -> Iterator[tuple[socket.socket, range]]:
-        """Each connection of the crowd, and which tags are its own."""
+        """Yield each connection of the crowd with its tags."""
         for i, sock in enumerate(self.crowd):
             yield sock, range(HOT + i, self.total, len(self.crowd))
 
@@ -72,7 +72,7 @@ class Table:
 
     @staticmethod
     def _converse(conversations: Iterator[tuple[socket.socket, list[str]]]) -> None:
-        """With some of them at once: memory that a hundred thousand requests wait in is not the subscriptions'."""
+        """Run a few conversations at a time: buffers of a hundred thousand requests would distort memory figures."""
         while asked := list(itertools.islice(conversations, AT_ONCE)):
             for sock, lines in asked:
                 send_lines(sock, lines)
@@ -113,7 +113,7 @@ def open_table(edge: Text, total: int, connections: int, running: contextlib.Exi
 
 
 def _weigh(bench: Bench, edge: Text, table: Table) -> float:
-    """KiB a subscription: resident memory of the edge, before any message."""
+    """Return the KiB for each subscription: resident memory of the edge, before the first message."""
     bench.say(f"subscriptions: {table.total:,} are made")
     before = settled_kib(edge.daemon.pid)
     table.subscribe_hot()
@@ -122,7 +122,7 @@ def _weigh(bench: Bench, edge: Text, table: Table) -> float:
 
 
 def _rounds(bench: Bench, edge: Text, table: Table) -> list[Round]:
-    """The crowd is there at first; each round ends with the table that the next one begins with. The first warms up."""
+    """Run the rounds, each starting with the table of the last one's end; the first, a warm-up, has the crowd."""
     rounds = []
     for number in range(bench.plan.rounds + 1):
         sent: Round = {}
@@ -152,7 +152,7 @@ def _hot_load(edge: Text, table: Table) -> Load:
 
 
 def spread_load(edge: Text, table: Table) -> Load:
-    """All tags in turn, a tenth of them from each publisher."""
+    """Return a load that sends to all tags in turn, a tenth of them from each publisher."""
     requests = [b"".join(encode_send(tag(n)) for n in range(i, table.total, HOT)) for i in range(HOT)]
     return _load(edge, requests, table.hot + table.crowd, parts=table.total // HOT)
 
@@ -170,7 +170,7 @@ def _load(edge: Text, requests: list[bytes], audience: list[socket.socket], part
 
 
 def _send(bench: Bench, edge: Text, load: Load, is_warm_up: bool) -> Sent:
-    """Until all is answered and delivered. The subscribers' connections stay open."""
+    """Send until all messages are answered and delivered. The subscribers' connections stay open."""
     bench.say("subscriptions: sending")
     bound = bench.plan.subscribed
     before = cpu_s(edge.daemon.pid)

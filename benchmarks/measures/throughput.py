@@ -1,4 +1,4 @@
-"""Put and take, in flight and one at a time: all peers in every round, each round beginning with another one."""
+"""Measure put and take, in flight and one at a time: all peers in every round, each round starting with another."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from benchmarks.plan import warm_up
 from benchmarks.results import Cell, Finding, PeerResult, Results, Target, ratios
 
 PUT, TAKE = Operation.PUT, Operation.TAKE
-# A cell of an edge of ours, and the peer's cell that it is held against: at least so many times that, None for
-# information. JetStream's fetch of many is its take in flight.
+# A cell of a Penstock edge, the peer's cell for comparison, and the least ratio; None for information.
+# JetStream's fetch of many messages is its take in flight.
 TARGETS = (
     ("tmq", PUT, IN_FLIGHT, "redis-benchmark", PUT, 1.2),
     ("tmq", PUT, IN_FLIGHT, "nats", PUT, 2.0),
@@ -37,7 +37,7 @@ def cell_name(operation: Operation, shape: Shape) -> str:
 
 
 def measure(bench: Bench) -> list[Finding]:
-    """Fill in the peers of the results; the findings are the ratios that something is wanted of."""
+    """Fill in the peers of the results; return the ratios that have targets."""
     bench.results.peers = [_begin(bench, peer) for peer in bench.peers.values()]
     for number in range(bench.plan.rounds + 1):
         for peer in _in_turn(bench, number):
@@ -58,7 +58,7 @@ def _in_turn(bench: Bench, number: int) -> Iterator[PeerResult]:
 
 
 def _one_round(bench: Bench, result: PeerResult, number: int) -> None:
-    """Round 0 is the warm-up. A peer that fails is out of the run, with its reason in the table."""
+    """Run one round of a peer; round 0 is the warm-up. A failed peer is skipped, with its reason in the table."""
     peer = bench.peers[result.name]
     for shape in SHAPES:
         bench.say(f"{'warm-up' if number == 0 else f'round {number}'}: {peer.title}, {shape.name}")
@@ -75,7 +75,7 @@ def _one_round(bench: Bench, result: PeerResult, number: int) -> None:
 
 
 def compare(results: Results) -> list[Finding]:
-    """The ratios that something is wanted of, as far as both sides were asked for."""
+    """Return the ratios that have targets, if both sides were measured."""
     found = []
     for edge, operation, shape, name, of, wanted in TARGETS:
         ours, theirs = results.peer(edge), results.peer(name)

@@ -1,4 +1,4 @@
-"""The servers that are measured: how each is started, greeted and loaded, and what its yes means."""
+"""The measured servers: how each is started, greeted and loaded, and what its acknowledgement guarantees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.process import Workshop
 
 
 def make_peers(workshop: Workshop, store: Store) -> dict[str, Peer]:
-    """Every peer by name, in the order of the table; none is started yet."""
+    """Return all peers by name, in the order of the table, not started yet."""
     peers: list[Peer] = [
         Tmq(workshop, store),
         Text(workshop, store),

@@ -1,4 +1,4 @@
-"""As much of AMQP 0-9-1 as a benchmark needs: the greeting, a queue, confirms, one consumer."""
+"""The subset of AMQP 0-9-1 for a benchmark: the greeting, a queue, confirms, one consumer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def encode_method(channel: int, method: Method, arguments: bytes = b"") -> bytes
 
 
 def encode_publish(queue: str, body: bytes) -> bytes:
-    """basic.publish to the default exchange, persistent: three frames."""
+    """Encode basic.publish to the default exchange, persistent: three frames."""
     method = encode_method(CHANNEL, BASIC_PUBLISH, struct.pack(">H", 0) + short("") + short(queue) + b"\0")
     properties = struct.pack(">HHQHB", 60, 0, len(body), 1 << 12, PERSISTENT)  # the flag of delivery-mode
     return method + encode_frame(HEADER, CHANNEL, properties) + encode_frame(BODY_FRAME, CHANNEL, body)
@@ -53,7 +53,7 @@ def encode_consume(queue: str) -> bytes:
 
 
 def call(sock: socket.socket, request: bytes, expected: Method) -> bytes:
-    """Send, and wait for one method frame; its arguments. Raises OSError on any other answer."""
+    """Send, wait for one method frame and return its arguments. Raises OSError on any other answer."""
     sock.sendall(request)
     data = read_until(sock, lambda data: len(data) > 7 and len(data) >= FRAME.unpack_from(data)[2] + 8)
     method = struct.unpack_from(">HH", data, 7)

@@ -1,4 +1,4 @@
-"""beanstalkd with its binlog: lazy fsync as it ships, and `-f0`."""
+"""Peer beanstalkd with its binlog: lazy fsync by default, and `-f0`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.generator import Load
 from benchmarks.peers.peer import BODY, Shape, WirePeer, dial, read_until
 from benchmarks.process import NotRun, Workshop, find_program, free_port
 
-TIME_TO_RUN_S = 120  # of a reserved job, before it comes back
+TIME_TO_RUN_S = 120  # a reserved job is released after this time
 
 
 class Beanstalkd(WirePeer):
@@ -44,10 +44,10 @@ class Beanstalkd(WirePeer):
         return dial(self.port)
 
     def create(self, queue: str) -> None:
-        pass  # a tube is made by its first use
+        pass  # a tube is created on first use
 
     def delete(self, queue: str) -> None:
-        pass  # and goes with its last job
+        pass  # a tube is deleted with its last job
 
     def put_load(self, shape: Shape, queue: str) -> Load:
         request = b"put 0 0 %d %d\r\n%s\r\n" % (TIME_TO_RUN_S, len(BODY), BODY)

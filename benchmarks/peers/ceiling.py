@@ -1,4 +1,4 @@
-"""The generator's own ceiling: the same requests, against a server that only counts bytes and says yes."""
+"""The generator's ceiling: the same requests, to a server that only counts bytes and acknowledges."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""NATS JetStream, file store: as shipped, and with `sync_interval: always`.
+"""NATS JetStream, file store: with defaults, and with `sync_interval: always`.
 
-The stream is a work queue (a message that is acknowledged is gone), as the other peers' queues are; and once more,
-as shipped, with the default retention, which keeps what was taken and so has less to do. One durable pull consumer
-with explicit acknowledgement is shared by all connections.
+The stream is a work queue (acknowledged messages are deleted), as the other peers' queues are; and once more, with
+defaults, it has the default retention, which keeps acknowledged messages and so has less work. One durable pull
+consumer with explicit acknowledgement is shared by all connections.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class JetStream(WirePeer):
         self.daemon = self.workshop.start(self.name, command, self._account)
 
     def _account(self) -> None:
-        """JetStream comes up a little after the port does."""
+        """Check that JetStream is ready, which happens a little after the port opens."""
         if "error" in self.request("INFO", {}):
             raise OSError("JetStream is not ready")
 
@@ -64,7 +64,7 @@ class JetStream(WirePeer):
         return shown.stdout.decode().strip().replace("nats-server: v", "")
 
     def connect(self) -> socket.socket:
-        """Connected, and subscribed to an inbox of its own: `inbox_of(sock)`."""
+        """Connect, and subscribe to an inbox of the connection's own: `inbox_of(sock)`."""
         sock = dial(self.port)
         read_until(sock, lambda data: data.startswith(b"INFO ") and data.endswith(b"\r\n"))
         sock.sendall(CONNECT + f"SUB {inbox_of(sock)} 1\r\n".encode() + b"PING\r\n")
@@ -72,13 +72,13 @@ class JetStream(WirePeer):
         return sock
 
     def request(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Ask JetStream's API; the answer, which holds "error" on failure."""
+        """Call JetStream's API and return the answer, which holds "error" on failure."""
         payload = json.dumps(body).encode() if body else b""
         with self.connect() as sock:
             sock.sendall(encode_pub(f"$JS.API.{subject}", inbox_of(sock), payload))
             data = read_until(sock, is_whole_message)
         line, _, rest = data.partition(b"\r\n")
-        if line.startswith(b"HMSG"):  # nobody answers: JetStream is not up yet
+        if line.startswith(b"HMSG"):  # no responders: JetStream is not up yet
             raise OSError("JetStream does not answer")
         answer: dict[str, Any] = json.loads(rest[: int(line.split()[-1])])
         return answer
@@ -125,6 +125,6 @@ def encode_pub(subject: str, reply_to: str, body: bytes) -> bytes:
 
 
 def is_whole_message(data: bytes) -> bool:
-    """MSG <subject> <sid> [<reply to>] <bytes>, and so many bytes (an HMSG's count includes its headers)."""
+    """Check for MSG <subject> <sid> [<reply to>] <bytes> and so many bytes (an HMSG's count includes its headers)."""
     line, found, rest = data.partition(b"\r\n")
     return bool(found) and len(rest) >= int(line.split()[-1]) + 2

@@ -1,4 +1,4 @@
-"""NATS without JetStream: PUB and SUB, kept nowhere, answered by nothing."""
+"""NATS without JetStream: PUB and SUB, without storage or acknowledgements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONNECT = b'CONNECT {"verbose":false,"pedantic":false}\r\n'
 
 
 class NatsCore:
-    """One server, as shipped. A subscriber that is too slow is closed by it (64 MiB pending, or 10 s)."""
+    """A server with default settings. It closes slow consumers (64 MiB pending, or 10 s)."""
 
     name = "nats-core"
     title = "NATS core"
@@ -25,7 +25,7 @@ class NatsCore:
         self.program = ""
 
     def start(self) -> None:
-        """Raises NotRun."""
+        """Start the server. Raises NotRun."""
         self.program = find_nats_server()
         self.port = free_port()
         command = [self.program, "-a", "127.0.0.1", "-p", str(self.port)]
@@ -45,14 +45,14 @@ class NatsCore:
         return sock
 
     def subscribe(self, subject: str) -> socket.socket:
-        """A connection that is subscribed when this returns."""
+        """Return a connection whose subscription is active."""
         sock = self.connect()
         _settle(sock, f"SUB {subject} 1\r\n".encode())
         return sock
 
 
 def _settle(sock: socket.socket, request: bytes) -> None:
-    """Returns once the server has dealt with the request."""
+    """Send a request and wait until the server has processed it."""
     sock.sendall(request + b"PING\r\n")
     read_until(sock, lambda data: data.endswith(b"PONG\r\n"))
 

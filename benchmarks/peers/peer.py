@@ -1,4 +1,4 @@
-"""What all peers have in common: a name, a promise, and a queue that is filled and emptied."""
+"""Base classes of peers: a name, a guarantee, and a queue that is filled and emptied."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from benchmarks.process import Daemon, Workshop
 
 BODY = bytes(33 + i * 7 % 94 for i in range(100))  # 100 bytes, printable, no run of one byte
 SOCKET_TIMEOUT_S = 10.0
-TAKE_EXTRA = 5  # a take may last so many times as long as the put that filled its queue
+TAKE_EXTRA = 5  # a take may last so many times as long as the put before it
 
 
 class Operation(enum.Enum):
     PUT = "put"  # ENQ, XADD, publish: answered when the peer has it
-    TAKE = "take"  # DNQ, fetch, reserve: the message, and the word that it has been dealt with
+    TAKE = "take"  # DNQ, fetch, reserve: the message, and its acknowledgement
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a load is spread: `connections` sockets with `window` messages in flight on each."""
+    """The concurrency of a load: `connections` sockets with `window` messages in flight on each."""
 
     connections: int
     window: int
@@ -41,14 +41,14 @@ SHAPES = (IN_FLIGHT, ONE_AT_A_TIME)
 
 
 def dial(port: int) -> socket.socket:
-    """A connection to 127.0.0.1, without Nagle's delay."""
+    """Connect to 127.0.0.1, without Nagle's delay."""
     sock = socket.create_connection(("127.0.0.1", port), SOCKET_TIMEOUT_S)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
 
 def read_until(sock: socket.socket, is_whole: Callable[[bytes], bool]) -> bytes:
-    """Receive until `is_whole(what came so far)`. Raises OSError when the peer closes or stays silent."""
+    """Receive until `is_whole(data)`. Raises OSError if the peer closes or stays silent."""
     data = b""
     while not is_whole(data):
         chunk = sock.recv(65536)
@@ -59,7 +59,7 @@ def read_until(sock: socket.socket, is_whole: Callable[[bytes], bool]) -> bytes:
 
 
 class Peer(ABC):
-    """A server under measure. `start` raises NotRun when it cannot be had."""
+    """A measured server. `start` raises NotRun if it is unavailable here."""
 
     name: str
     title: str
@@ -77,11 +77,11 @@ class Peer(ABC):
 
     @abstractmethod
     def measure(self, generator: Generator, shape: Shape, bound: Bound) -> dict[Operation, Outcome]:
-        """One round of one shape on a queue of its own, which is gone afterwards."""
+        """Run one round of one shape on a new queue, which is deleted afterwards."""
 
 
 class WirePeer(Peer):
-    """A peer that the project's own generator speaks to."""
+    """A peer that is loaded by the project's own generator."""
 
     daemon: Daemon
     port: int
@@ -89,7 +89,7 @@ class WirePeer(Peer):
 
     @abstractmethod
     def connect(self) -> socket.socket:
-        """A greeted connection; all but the queue."""
+        """Return a greeted connection, without a queue."""
 
     @abstractmethod
     def create(self, queue: str) -> None: ...
@@ -121,7 +121,7 @@ class WirePeer(Peer):
             self.delete(queue)
 
     def put(self, generator: Generator, shape: Shape, bound: Bound, queue: str) -> Outcome:
-        """Raises LoadFailed if the peer refused any message."""
+        """Run a put. Raises LoadFailed if the peer refused any message."""
         with contextlib.closing(self.put_load(shape, queue)) as load:
             outcome = generator.run(load, bound)
         if outcome.refused:
@@ -129,7 +129,7 @@ class WirePeer(Peer):
         return outcome
 
     def take(self, generator: Generator, shape: Shape, bound: Bound, queue: str) -> Outcome:
-        """Raises LoadFailed if not all came out again."""
+        """Run a take. Raises LoadFailed if any message is missing."""
         with contextlib.closing(self.take_load(shape, queue)) as load:
             outcome = generator.run(load, bound)
         if outcome.settled < bound.count:
@@ -139,6 +139,6 @@ class WirePeer(Peer):
         return outcome
 
     def load(self, shape: Shape, rule: str, request: bytes, **options: object) -> Load:
-        """The same request on every connection of the shape."""
+        """Return a load with the same request on every connection of the shape."""
         sockets = [self.connect() for _ in range(shape.connections)]
         return Load(rule, sockets, [request] * len(sockets), shape.window, **options)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """RabbitMQ, one quorum queue, publisher confirms and consumer acknowledgements.
 
-Started by hand: own node name, own ports, own folders, and an own epmd, so that nothing of it outlives the run and
-nothing of a RabbitMQ that the machine may have is touched.
+It is started with a separate node name, ports, folders and epmd, so that all of it ends with the run and another
+RabbitMQ on the machine is not affected.
 """
 
 from __future__ import annotations

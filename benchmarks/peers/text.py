@@ -1,7 +1,6 @@
-"""Penstock's text pub/sub edge, a program of its own: `python -m services.pubsub` on a store that others may share.
+"""Penstock's text pub/sub edge as a separate program: `python -m services.pubsub` on a store that others may share.
 
-As with TMQ, the few bytes of the protocol are written out here, so that the measure does not depend on the code
-under measure.
+As with TMQ, the few bytes of the protocol are encoded here, so that the benchmark does not depend on the measured code.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 def serve_text_command(
     store_port: int, text_port: int, link_port: int, health_port: int, neighbours: Sequence[int] = ()
 ) -> list[str]:
-    """The command line that starts the edge. neighbours: ports of other stores' links."""
+    """Return the command line that starts the edge. neighbours: ports of other stores' links."""
     settings = {
         "store.url": store_url(store_port),
         "edges.pubsub.listeners.text.port": text_port,
@@ -44,12 +43,12 @@ def encode_send(tag: str, body: bytes = BODY) -> bytes:
 
 
 def subscribe(sock: socket.socket, patterns: Sequence[str]) -> None:
-    """One after the other, with the identifiers 1, 2, ...; returns when all of them hold. Raises OSError."""
+    """Subscribe with the identifiers 1, 2, ... and wait until all subscriptions are active. Raises OSError."""
     converse(sock, [f"SUBSCRIBE {i} {pattern}" for i, pattern in enumerate(patterns, 1)])
 
 
 def converse(sock: socket.socket, lines: Sequence[str]) -> None:
-    """Send them together, and read an OK to each."""
+    """Send all lines at once, and read an OK for each."""
     send_lines(sock, lines)
     read_oks(sock, len(lines))
 
@@ -59,7 +58,7 @@ def send_lines(sock: socket.socket, lines: Sequence[str]) -> None:
 
 
 def read_oks(sock: socket.socket, count: int) -> None:
-    """Raises OSError if anything else comes."""
+    """Read `count` OKs. Raises OSError on any other answer."""
     replies = read_until(sock, lambda data: data.count(b"\n") >= count or b"ERROR" in data)
     if replies != b"OK\n" * count:
         raise OSError(f"the edge answered {replies[-100:]!r}")
@@ -85,7 +84,7 @@ class Text(WirePeer):
         self.neighbours = neighbours
 
     def start(self) -> None:
-        """Set the store up, start the edge, and wait until it takes a SEND. Raises NotRun."""
+        """Set the store up, start the edge, and wait until it accepts a SEND. Raises NotRun."""
         self.store.start()
         init_store(self.store, self.workshop.subfolder(self.process_name))
         self.port, self.link_port = free_port(), free_port()
@@ -109,10 +108,10 @@ class Text(WirePeer):
         return dial(self.port)
 
     def create(self, queue: str) -> None:
-        pass  # a tag needs nothing
+        pass  # a tag needs no declaration
 
     def delete(self, queue: str) -> None:
-        pass  # the log is trimmed by the store's own rule
+        pass  # the store trims the log
 
     def put_load(self, shape: Shape, queue: str) -> Load:
         return self.load(shape, "line", encode_send(queue), ok="OK")

@@ -1,7 +1,7 @@
 """Penstock's TMQ edge: `penstock serve tmq` on the same store that the raw XADD is measured on.
 
-The few bytes of the protocol are written out here rather than taken from `protos.tmq`, so that the measure does
-not depend on the code under measure.
+The few bytes of the protocol are encoded here rather than by `protos.tmq`, so that the benchmark does not depend on the
+measured code.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ ENQ_OK = 1  # dialect `document`: 1 is success for ENQ alone
 
 
 def init_store_command(store_port: int) -> list[str]:
-    """The command line that sets an empty store up."""
+    """Return the command line that sets up an empty store."""
     return [penstock(), "store", "init", "--store", store_url(store_port)]
 
 
 def serve_tmq_command(
     store_port: int, document_port: int, reference_port: int, health_port: int
 ) -> list[str]:
-    """The command line that starts the edge: with the one above, all that depends on what it looks like."""
+    """Return the command line that starts the edge."""
     settings = {
         "edges.tmq.listeners.document.port": document_port,
         "edges.tmq.listeners.reference.port": reference_port,
@@ -51,7 +51,7 @@ def store_url(port: int) -> str:
 
 
 def encode_named(code: int, queue: str) -> bytes:
-    """CREATE, DELETE, OPEN: u8 code, u32 length, name."""
+    """Encode CREATE, DELETE or OPEN: u8 code, u32 length, name."""
     return struct.pack(">BI", code, len(queue)) + queue.encode()
 
 
@@ -101,7 +101,7 @@ class Tmq(WirePeer):
                 raise OSError(f"the edge refused request {code} for the queue {queue}")
 
     def open(self, shape: Shape, queue: str) -> tuple[list[socket.socket], bytes]:
-        """Connections that have the queue open, and its MQID."""
+        """Return connections that have the queue open, and its MQID."""
         sockets = [self.connect() for _ in range(shape.connections)]
         mqids = [exchange(sock, encode_named(OPEN, queue), MQID_BYTES) for sock in sockets]
         if mqids[0].startswith(b"<nil>"):
@@ -117,7 +117,7 @@ class Tmq(WirePeer):
         return Load("tmq-take", sockets, [encode_dnq(mqid)] * len(sockets), shape.window)
 
     def mixed_load(self, shape: Shape, queue: str, pairs: int) -> Load:
-        """`pairs` ENQs, then as many DNQs, in one request: the queue keeps its depth."""
+        """Return a load of `pairs` ENQs and as many DNQs in each request: the queue keeps its depth."""
         sockets, mqid = self.open(shape, queue)
         request = encode_enq(mqid) * pairs + encode_dnq(mqid) * pairs
         return Load("tmq-mixed", sockets, [request] * len(sockets), shape.window, per_request=2 * pairs)
@@ -129,7 +129,7 @@ def exchange(sock: socket.socket, request: bytes, reply_bytes: int) -> bytes:
 
 
 def init_store(store: Store, folder: Path) -> None:
-    """Set it up, once. Raises NotRun with what the command says."""
+    """Set the store up, once. Raises NotRun with the command's output."""
     if store.is_set_up:
         return
     command = init_store_command(store.port)

@@ -52,7 +52,7 @@ AddTopic = Callable[[str, Topic], None]
 
 @dataclass(frozen=True, slots=True)
 class EdgeContext(Generic[SettingsT]):
-    """What the kit provides to an edge that starts."""
+    """The kit's services for a starting edge."""
 
     name: str
     settings: SettingsT

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from services.pubsub.subscriber import Subscriber
 
-ALWAYS_BYTES = 64 << 10  # may wait for any subscriber, whatever waits for others
+ALWAYS_BYTES = 64 << 10  # may wait for any subscriber, independently of others
 
 
 class TurnLimits(NamedTuple):

@@ -71,7 +71,7 @@ class CatchUp:
 
     @property
     def is_within_a_line(self) -> bool:
-        """Whether a line has been sent in part."""
+        """Return True if a line has been sent in part."""
         return self._begun is not None
 
     def take(self, entries: list[Entry], until: Place) -> bool:

@@ -32,7 +32,7 @@ class ReadCache:
         self._kept: dict[CatchUp, _Kept] = {}  # least recently used first
 
     def after(self, consumer: CatchUp, now: float) -> list[Entry]:
-        """Return the cached entries after the consumer's place; if there are none, drop what was cached."""
+        """Return the cached entries after the consumer's place; without any, drop the cache."""
         kept = self._kept.pop(consumer, None)
         if kept is None:
             return []
@@ -54,7 +54,7 @@ class ReadCache:
         for entry in entries:
             octets = len(entry.block) + ENTRY_BYTES
             if self.octets + kept.octets + octets > KEPT_BYTES and (self._kept or kept.entries):
-                break  # the first entry is kept whatever its size: it may match very many subscriptions
+                break  # the first entry of any size is kept: it may match very many subscriptions
             kept.entries.append(entry)
             kept.octets += octets
         if kept.entries:

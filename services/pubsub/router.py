@@ -61,7 +61,7 @@ class Router(Generic[ItemT]):
             self._exact[tag] = left
             return
         del self._exact[tag]
-        # A dict never gives back memory by itself. Rebuilding it at a quarter costs O(1) on average.
+        # A dict never releases memory. Rebuilding it at a quarter costs O(1) on average.
         if self._peak > self.SMALL and len(self._exact) * 4 < self._peak:
             self._exact = dict(self._exact)
             self._peak = len(self._exact)

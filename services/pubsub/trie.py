@@ -173,7 +173,7 @@ class Trie(Generic[ItemT]):
             node = child
 
     def _find(self, prefix: bytes) -> tuple[Node[ItemT] | None, Node[ItemT]]:
-        """Return the parent of the node of exactly this prefix, and the node. Raises KeyError if there is none."""
+        """Return the parent of the node of exactly this prefix, and the node. Raises KeyError if it is missing."""
         parent, node, position = None, self.root, 0
         while position < len(prefix):
             child = None if node.children is None else node.children.get(prefix[position])
@@ -183,7 +183,7 @@ class Trie(Generic[ItemT]):
         return parent, node
 
     def _node_for(self, prefix: bytes) -> Node[ItemT]:
-        """Return the node of exactly this prefix; create it if there is none."""
+        """Return the node of exactly this prefix; create it if it is missing."""
         node, position = self.root, 0
         while position < len(prefix):
             child = None if node.children is None else node.children.get(prefix[position])

@@ -33,10 +33,10 @@ class RemoteQueues(Protocol):
     """
 
     def push(self, queue: bytes, body: bytes, done: Callable[[NotDone | None], None]) -> None:
-        """Push to whichever node serves the queue; `done(None)` once that node has stored the message."""
+        """Push to the node that serves the queue; `done(None)` once that node has stored the message."""
 
     def pull(self, queue: bytes, done: Callable[[RemoteMessage | NotDone], None]) -> None:
-        """Pull one message from whichever node serves the queue. Do not settle it if the client is gone."""
+        """Pull one message from the node that serves the queue. Do not settle it if the client is gone."""
 
     def destroy(self, queue: bytes, done: Callable[[NotDone | None], None]) -> None:
-        """Destroy the queue on whichever node serves it; `done(None)` once it is removed."""
+        """Destroy the queue on the node that serves it; `done(None)` once it is removed."""

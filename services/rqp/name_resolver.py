@@ -14,7 +14,9 @@ from services.rqp.jobs import start_job, stop_job
 
 log = logging.getLogger(__name__)
 
-LookUp = Callable[[str], Awaitable[list[str]]]  # the addresses of a name; raises OSError if there are none
+LookUp = Callable[
+    [str], Awaitable[list[str]]
+]  # the addresses of a name; raises OSError for a name without addresses
 AGAIN_S = 5.0  # pause after a failed lookup
 SLOW_S = 30.0  # a lookup without an answer is logged; mostly the system has given it up before
 
@@ -45,7 +47,7 @@ class NameResolver:
         self._now = asyncio.get_running_loop().time
 
     def known(self, name: str) -> tuple[str, ...]:
-        """Return the last known addresses, () if there are none; start a lookup if they are stale."""
+        """Return the last known addresses, () without any; start a lookup if they are stale."""
         if is_address(name):
             return (name,)
         self._renewal(name)

@@ -1,4 +1,4 @@
-"""A peer made of two lines: what it says first, and what it answers to each chunk it reads. And a tiny plan."""
+"""A scripted peer with a greeting and an answer to each chunk that it reads; and a tiny plan."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from benchmarks.process import Workshop, workshop
 from benchmarks.results import Results
 
 Answer = Callable[[bytes], bytes]
-CLOSE = b"close"  # an answer that hangs up
-PIECE = 7  # bytes in which a chopped answer is sent: no reply of any peer is a multiple of it
+CLOSE = b"close"  # an answer that closes the connection
+PIECE = 7  # size of the parts of a split answer: no reply of any peer is a multiple of it
 TINY = Plan(
     rounds=1,
     put=dict.fromkeys(SHAPES, Bound(400, 20)),
@@ -44,7 +44,7 @@ TINY = Plan(
 
 
 class Server:
-    """Listens on loopback; a thread for each connection answers chunk by chunk, in small pieces."""
+    """A server on loopback; a thread for each connection answers chunk by chunk, in small pieces."""
 
     def __init__(self) -> None:
         self.received = b""
@@ -53,7 +53,7 @@ class Server:
         self.sockets: list[socket.socket] = []
 
     def dial(self, make_answer: Callable[[], Answer]) -> socket.socket:
-        """A connection whose other end answers with what a fresh `make_answer()` returns for each chunk."""
+        """Return a connection whose other end answers each chunk by a new `make_answer()`."""
         near = dial(self._listener.getsockname()[1])
         far, _ = self._listener.accept()
         thread = threading.Thread(target=self._serve, args=(far, make_answer()))
@@ -82,7 +82,7 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Closed when the test ends; then `received` is complete."""
+    """Yield a server and close it after the test; then `received` is complete."""
     made = Server()
     yield made
     made.close()
@@ -90,13 +90,13 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Generator:
-    """The C generator, or the Python one where there is no compiler."""
+    """Return the C generator, or the Python one if there is no compiler."""
     return Generator.build(tmp_path_factory.mktemp("generator"))
 
 
 @pytest.fixture(params=["built", "python"])
 def generator(request: pytest.FixtureRequest, built: Generator) -> Generator:
-    """Every test runs with both."""
+    """Return each generator in turn: every test runs with both."""
     return built if request.param == "built" else Generator.python()
 
 

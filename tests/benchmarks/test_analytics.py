@@ -1,4 +1,4 @@
-"""The benchmark of the analytics job: what it fills a store with and what it keeps."""
+"""Test the benchmark of the analytics job: the data that it writes to the store, and its results."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from services.analytics.fingerprint import fingerprints, patterns
 
 DAY = Day(12_000, 900, 1_795_000_000_000)
 KEYS = [(f"orders.{number}", f"key{number}") for number in range(8)]
-TINY = beside.Looks(1, 0.2, beside.CONDITIONS[1:2])  # in the idle class it may wait for ever
+TINY = beside.Looks(1, 0.2, beside.CONDITIONS[1:2])  # the idle class is left out: there the job may never run
 
 
 def parsed(command_octets: bytes) -> dict[str, bytes]:
-    """Fields of an XADD; the lengths before the words are right, or this fails."""
+    """Return the fields of an XADD; fail if the length before a word is wrong."""
     number, _, rest = command_octets.removeprefix(b"*").partition(b"\r\n")
     words = []
     while rest:
@@ -51,7 +51,7 @@ def dead() -> list[dict[str, bytes]]:
 
 
 def test_bodies_are_as_different_as_they_were_drawn(dead: list[dict[str, bytes]]) -> None:
-    """Kinds that differ in digits alone would be one fingerprint."""
+    """Check that the bodies have as many fingerprints as were drawn: kinds may not differ in digits alone."""
     found = fingerprints(pa.array([each["body"] for each in dead], pa.binary()))
     draws = drawn(DAY.letters)
     assert len(found.unique()) == draws.bodies()
@@ -124,9 +124,9 @@ def test_a_part_that_fails_costs_no_other(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_an_idle_session_has_the_least_share() -> None:
-    """The idle class is of the session alone: each session has a group, and groups share alike.
+    """Check that the autogroup's priority is lowered too: the idle class applies only within a session's group.
 
-    Where a kernel has no such groups there is nothing to be done, and nothing fails.
+    A kernel without autogroups needs no change, and the call succeeds.
     """
     group = Path("/proc/self/autogroup")
     if not group.exists():
@@ -141,7 +141,7 @@ def test_an_idle_session_has_the_least_share() -> None:
 
 
 def sizes(**seconds: list[float]) -> list[dict[str, Any]]:
-    """By who, of 100, 200... letters."""
+    """Return the seconds by program for 100, 200... letters."""
     names = {"job": "the job", "sql": "Spark SQL", "duck": "DuckDB", "pandas": "pandas"}
     return [
         {"letters": 100 * (at + 1), "seconds": {names[who]: [each[at]] for who, each in seconds.items()}}

@@ -1,4 +1,4 @@
-"""The whole benchmark of the analytics job at a tiny size. With Spark, hence among the tests that run alone."""
+"""Test the whole benchmark of the analytics job at a tiny size. It needs Spark, so it runs alone."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.analytics.spark.jvm import SHORT_LIVED
 
 # it starts Spark four times
 pytestmark = pytest.mark.timeout(1200)
-TINY = beside.Looks(1, 0.2, beside.CONDITIONS[1:2])  # in the idle class it may wait for ever
+TINY = beside.Looks(1, 0.2, beside.CONDITIONS[1:2])  # the idle class is left out: there the job may never run
 
 
 @contextmanager
 def briefly() -> Iterator[None]:
-    """Measure for moments, and in one JVM whatever the number of cores."""
+    """Shorten the measurements, and use one JVM for all numbers of cores."""
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
 
@@ -52,7 +52,7 @@ def briefly() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a whole run of 2,000 letters and samples has kept."""
+    """Return the results of a whole run with 2,000 letters and samples."""
     folder = tmp_path_factory.mktemp("results")
     with open(os.devnull, "w") as nowhere, briefly():
         options = command.parse(["--records", "2000", "--hours", "2", "--results", str(folder)])

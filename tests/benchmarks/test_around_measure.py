@@ -1,4 +1,4 @@
-"""The measure of the ring on real nodes with tiny counts: that it counts right, not how fast."""
+"""Test that the measure of the ring counts correctly, on real nodes with tiny counts."""
 
 from __future__ import annotations
 

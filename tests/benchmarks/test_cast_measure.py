@@ -1,4 +1,4 @@
-"""The measure of RQP/cast on real edges and stores with tiny counts: that it counts right, not how fast."""
+"""Test that the measure of RQP/cast counts correctly, on real edges and stores with tiny counts."""
 
 from __future__ import annotations
 

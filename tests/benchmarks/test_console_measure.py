@@ -1,4 +1,4 @@
-"""The benchmark of the console: the whole of it but the page at a tiny size, and what it says of its bounds."""
+"""Test the benchmark of the console at a tiny size, without the page, and its report on its bounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "console-20-queues-3000-dead-4-asked-0.5-seconds-beside-cold-routes-walk-
 
 @pytest.fixture
 def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a run has kept."""
+    """Return the results of a run."""
     monkeypatch.setattr(watching, "SETTLED_S", 0.5)
     monkeypatch.setattr(beside, "ROUNDS", 1)
     for each in ("PEERS", "JOBS", "CONNECTIONS"):
@@ -55,7 +55,7 @@ def test_it_runs_to_its_end_and_is_shown(whole: Path, tmp_path: Path) -> None:
     measures = ["routes", "routes", "cold", "walk", "watched", "watched", "beside"]
     assert [each.measure for each in findings(found)] == measures
     for each in found["beside"].values():
-        assert each["rounds"] == [each["rate"]]  # of one round the median is itself
+        assert each["rounds"] == [each["rate"]]  # the median of one round is its rate
         assert each["rate"] > 0
     page = tmp_path / "benchmarks.md"
     page.write_text("before\n<!-- console:begin -->\n<!-- console:end -->\nafter\n")

@@ -1,4 +1,4 @@
-"""The generator stops by itself, keeps a pace, and loads nothing but loopback."""
+"""Test that the generator stops at its bound, keeps its pace, and loads only loopback."""
 
 from __future__ import annotations
 

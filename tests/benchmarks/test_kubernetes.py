@@ -1,4 +1,4 @@
-"""What the benchmark of the operator says of its bounds, how it ends, and what is kept of it."""
+"""Test the benchmark of the operator: its report on its bounds, its exit status, and its saved results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.benchmarks.test_results import MACHINE
 
 
 def found(**ours: Any) -> dict[str, Any]:
-    """As measured, within all bounds but for `ours`."""
+    """Return results within all bounds, except for `ours`."""
     met = {
         "applied_s": 16.0,
         "ready_s": 20.0,
@@ -29,7 +29,7 @@ def found(**ours: Any) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where it is kept."""
+    """Return the path of the saved results."""
     monkeypatch.setattr(kubernetes, "RESULTS", tmp_path)
     monkeypatch.setattr(kubernetes, "describe", lambda _: MACHINE)
     monkeypatch.setenv("COLUMNS", "200")

@@ -1,4 +1,4 @@
-"""Those that only listen: every message is counted, publishers wait for the slowest, stamps say when one was due."""
+"""Test listeners: each message is counted, publishers wait for the slowest, and stamps carry the due time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def nats(request: bytes) -> tuple[bytes, bytes]:
 
 
 class Broker:
-    """One publisher, some listeners: `serve(request)` says what the one and each of the others get for it."""
+    """One publisher and some listeners: `serve(request)` returns the publisher's answer and each listener's data."""
 
     def __init__(self, request: bytes, listeners: int, serve: Serve) -> None:
         self.received = b""
@@ -119,7 +119,7 @@ def test_pings_of_nats_are_answered_wherever_they_come(generator: Generator) -> 
 
 
 def test_stamps_say_when_each_was_due(generator: Generator) -> None:
-    """Not when it was sent: so a stall of the generator itself counts as well."""
+    """Check that stamps hold the due time, not the time of sending, so that stalls of the generator count too."""
     with brokered(SEND, text, listeners=1) as broker:
         outcome = generator.run(text_load(broker, stamped=True), Bound(COUNT, 20, rate=1000))
     stamps = [int(line.split()[2][:16], 16) for line in broker.received.splitlines()]
@@ -176,7 +176,7 @@ def test_nats_refuses(generator: Generator, replies: tuple[bytes, bytes]) -> Non
 
 
 def test_a_message_that_is_lost_is_missed(built: Generator) -> None:
-    """After five seconds; with one generator, as it takes so long."""
+    """Check that a lost message fails the run, after five seconds; with one generator only, as this is slow."""
     with brokered(SEND, lambda _: (b"OK\n", b"")) as broker, pytest.raises(LoadFailed, match="message once"):
         built.run(text_load(broker), Bound(1, 0.1))
 

@@ -1,4 +1,4 @@
-"""The measures on a real store with tiny counts: that they count right, not how fast they are."""
+"""Test that the measures count correctly, on a real store with tiny counts."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_edge_may_be_missing(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_all_measures_of_the_edge(bench: Bench) -> None:
-    """`penstock serve tmq` itself: what is put comes out, at every shape and depth."""
+    """Check that all messages put into `penstock serve tmq` are taken out, at every shape and depth."""
     peers = make_peers(bench.workshop, bench.store)
     bench.peers = {name: peers[name] for name in ("tmq", "xadd")}
     found = [*idle.measure(bench), *throughput.measure(bench), *paced.measure(bench), *depth.measure(bench)]
@@ -98,7 +98,7 @@ def test_all_measures_of_the_edge(bench: Bench) -> None:
 
 
 def test_the_ring_s_client_port(bench: Bench) -> None:
-    """`python -m services.ring` itself: every pushed message is pulled, at every shape."""
+    """Check that every message pushed to `python -m services.ring` is pulled, at every shape."""
     bench.peers = {"ring": make_peers(bench.workshop, bench.store)["ring"]}
     throughput.measure(bench)
     (ring,) = bench.results.peers
@@ -107,7 +107,7 @@ def test_the_ring_s_client_port(bench: Bench) -> None:
 
 
 def test_ring_octets_are_the_protocol_s() -> None:
-    """ring.md 5.1"""
+    """Check that the benchmark's encoding equals that of the protocol (ring.md 5.1)."""
     echo = protos.ring.echo_of(b"bench", b"q")
     pushed = protos.ring.Push(echo, b"q", [protos.ring.encode_record(BODY)])
     assert encode_request(PUSH, "q", BODY) == protos.ring.encode_request(pushed)
@@ -230,7 +230,7 @@ def test_a_run_from_the_command_line(
 
 
 def test_the_store_side_of_this_project_still_speaks_to_it(bench: Bench) -> None:
-    """Its calls are built by hand: a change of the functions must show here, not in the middle of a long run."""
+    """Check that the hand-built calls match the store's functions, before a long run fails on them."""
     bench.store.start()
     side = store_alone.load_side(store_alone.OURS)(bench.store.port)
     for mode in pipeline.Mode:

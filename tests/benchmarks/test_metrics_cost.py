@@ -1,4 +1,4 @@
-"""What metrics cost an edge: the program at a tiny size, and what it keeps."""
+"""Test the measure of the metrics' cost at a tiny size, and its saved results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODES = {mode: metrics_cost.MODES[mode] for mode in ("off", "on")}
 def test_every_round_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With them what it prints can be reckoned again."""
+    """Check that the figures of each round are saved, so that the printed medians can be computed again."""
     monkeypatch.setattr(metrics_cost, "MODES", MODES)
     monkeypatch.setattr(metrics_cost, "ROUND_S", 0.05)
     monkeypatch.setattr(loaded_edge, "QUEUES", 20)

@@ -1,4 +1,4 @@
-"""Servers of a run: none outlives it, whatever happens, and a missing one says why."""
+"""Test the servers of a run: each ends with it in all cases, and a missing one gives the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks import tools
 from benchmarks.machine import cpu_s, current_commit, describe, resident_kib, tree
 from benchmarks.process import NotRun, Workshop, find_program, free_port, workshop
 
-# A server that ignores SIGTERM's politeness for its child: the child must end with it.
+# A server that leaves its child running on SIGTERM: the child must be ended too.
 PARENT = "import subprocess, sys; c = subprocess.Popen(['sleep', '600']); print(c.pid, flush=True); c.wait()"
 
 
@@ -68,7 +68,7 @@ def test_one_that_ends_at_once_says_its_last_words(place: Workshop) -> None:
 
 
 def test_one_that_stands_still_is_told_to_end(place: Workshop) -> None:
-    """As those that take turns with others do: it ends in order, and is not waited for until it is killed."""
+    """Check that a stopped process, such as one waiting for its turn, ends in order before the kill timeout."""
     told = place.folder / "told"
     script = f"trap 'echo > {told}; exit' TERM; echo; while :; do sleep 0.01; done"
 

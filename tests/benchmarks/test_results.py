@@ -1,4 +1,4 @@
-"""What is kept of a run, and how it is shown."""
+"""Test the saved results of a run, and how they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measure of RQP/MCA on real edges and stores with tiny counts: that it counts right, not how fast."""
+"""Test that the measure of RQP/MCA counts correctly, on real edges and stores with tiny counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_everything_is_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_its_octets_are_the_protocols() -> None:
-    """rqp_mca.md 1.2"""
+    """Check that the benchmark's encoding equals that of the protocol (rqp_mca.md 1.2)."""
     assert encode_data(0xFEDC_BA98) == encode_data_of_ours(
         Profile.PACKED, 0xFEDC_BA98, MessageType.RELIABLE, BODY
     )

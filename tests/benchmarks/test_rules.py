@@ -1,4 +1,4 @@
-"""Every peer's replies are counted right, however TCP cuts them, and answered as the peer wants it."""
+"""Test that every peer's replies are counted correctly, however TCP splits them, and answered as required."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNT, WINDOW = 60, 4
 
 
 def one_for_each(request: bytes, *replies: bytes) -> Callable[[], Answer]:
-    """For every whole request received the next of `replies`, again and again."""
+    """Answer each complete request with the next of `replies`, in a cycle."""
 
     def make() -> Answer:
         received, answered = b"", 0
@@ -43,7 +43,7 @@ def load(
     connections: int = 2,
     **options: object,
 ) -> Load:
-    """One connection where answers alternate: how a run is spread over several is not known beforehand."""
+    """Return a load. Alternating answers need one connection: the spread of a run over several is unpredictable."""
     sockets = [server.dial(make) for _ in range(connections)]
     return Load(rule, sockets, [request] * connections, WINDOW, **options)  # type: ignore[arg-type]
 
@@ -214,7 +214,7 @@ def test_amqp_deliveries_are_acknowledged_when_whole(generator: Generator, serve
     outcome = generator.run(load(server, "amqp-take", consume, make), BOUND)
     assert COUNT <= outcome.settled <= COUNT + 2 * WINDOW
     server.close()
-    assert server.received.count(consume) == 2  # asked for once on each connection
+    assert server.received.count(consume) == 2  # requested once on each connection
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The measures of text pub/sub on real edges and stores with tiny counts: that they count right, not how fast."""
+"""Test that the measures of text pub/sub count correctly, on real edges and stores with tiny counts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_all_measured(found: list[Finding]) -> None:
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Text]:
-    """A text edge for the tests that only talk to one."""
+    """Yield a text edge for the tests that share one."""
     with workshop(tmp_path_factory.mktemp("text")) as place:
         made = Text(place, Store(place))
         made.start()
@@ -60,7 +60,7 @@ def test_every_send_is_delivered_to_a_subscriber(bench: Bench, edge: Text) -> No
 
 
 def test_fanout(bench: Bench) -> None:
-    """Without the peer there is nothing to compare: that is said, and nothing is made up."""
+    """Check that all deliveries are counted, and that the verdict is "not run" without the peer."""
     found = fanout.measure(bench)
     if not has_nats():
         assert {finding.verdict for finding in found} == {"not run"}
@@ -101,7 +101,7 @@ def test_the_table_of_subscriptions(bench: Bench) -> None:
 
 
 def test_the_table_is_as_large_as_it_says(bench: Bench, edge: Text) -> None:
-    """Every tag is heard by the connection that has it; without the crowd only the ten are."""
+    """Check that each connection receives its tags; without the crowd, only the ten tags are delivered."""
     with contextlib.ExitStack() as running:
         table = subscriptions.open_table(edge, total=100, connections=20, running=running)
         table.subscribe_hot()

@@ -44,7 +44,7 @@ def level(alert: str, metric: str, sounds: float, silent: float, **labels: str) 
 
 
 def looked(alert: str, metric: str, sounds: float, silent: float, *, value: float | None = None) -> Case:
-    """Two processes that export the same values."""
+    """Return a case with two processes that export the same values."""
     pods = [of(metric, pod=pod, queue="orders") for pod in ("o-0", "c-0")]
     return Case(
         alert, metric, dict.fromkeys(pods, always(sounds)), dict.fromkeys(pods, always(silent)), value=value
@@ -52,7 +52,7 @@ def looked(alert: str, metric: str, sounds: float, silent: float, *, value: floa
 
 
 def seconds(operation: str, **rates: int) -> Series:
-    """Requests a minute by bucket, as le_1_25=100."""
+    """Return a histogram from the requests a minute by bucket, as le_1_25=100."""
     bounds = {name[3:].replace("_", ".").replace("Inf", "+Inf"): rate for name, rate in rates.items()}
     return {
         of("request_seconds_bucket", edge="ring", operation=operation, le=le): f"0+{rate}x{MINUTES}"
@@ -61,7 +61,7 @@ def seconds(operation: str, **rates: int) -> Series:
 
 
 def answers(bad: int) -> Series:
-    """A thousand console requests a minute, of which so many fail."""
+    """Return a thousand console requests a minute, `bad` of which fail."""
     rates = {"200": 1000 - bad, "503": bad}
     return {
         of("console_requests_total", edge="console", status=status): f"0+{rate}x{MINUTES}"

@@ -63,7 +63,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @pytest.fixture
 def release(cluster: Cluster, new_namespace: NewNamespace) -> Iterator[Release]:
-    """A release that the test installs; its remaining objects are deleted afterwards."""
+    """Yield a release that the test installs; delete its remaining objects afterwards."""
     released = Release(cluster, new_namespace(**RESTRICTED))
     yield released
     released.remove()
@@ -71,7 +71,7 @@ def release(cluster: Cluster, new_namespace: NewNamespace) -> Iterator[Release]:
 
 @pytest.fixture(scope="module")
 def installed(api_server: ApiServer) -> Iterator[Release]:
-    """A release that the tests of a file share; each upgrades it as needed."""
+    """Install a release that the tests of a file share; each upgrades it as needed."""
     cluster = api_server.as_user()
     released = Release(cluster, make_namespace(cluster, RESTRICTED))
     released.install()

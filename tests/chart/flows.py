@@ -25,7 +25,7 @@ class Flows:
     def passes(
         self, sender: Labels | None, receiver: Labels | None, port: int, protocol: str = "TCP"
     ) -> bool:
-        """`port` is the container's port, because policies apply behind Services."""
+        """Return whether a connection is allowed; `port` is the container's, as policies apply behind Services."""
         return self._way(sender, "egress", "to", receiver, port, protocol) and self._way(
             receiver, "ingress", "from", sender, port, protocol
         )
@@ -33,7 +33,7 @@ class Flows:
     def _way(
         self, own: Labels | None, way: str, whom: str, other: Labels | None, port: int, protocol: str
     ) -> bool:
-        """A pod that no policy selects may connect anywhere; otherwise one rule of one policy must allow it."""
+        """Return whether one direction is allowed: no policy selects the pod, or a rule of one that does allows it."""
         if own is None:
             return True
         policies = [each for each in self._policies if _is_of(each, own, way)]
@@ -49,7 +49,7 @@ def _is_of(policy: Object, labels: Labels, way: str) -> bool:
 
 
 def selects(selector: Any, labels: Labels) -> bool:
-    """Whether a label selector matches."""
+    """Return whether a label selector matches."""
     wanted = selector.get("matchLabels", {}).items() <= labels.items()
     return wanted and all(
         {"In": labels.get(each["key"]) in each.get("values", ()), "Exists": each["key"] in labels}[
@@ -68,7 +68,7 @@ def _has_port(rule: Any, port: int, protocol: str) -> bool:
 
 
 def _has(peers: Any, labels: Labels | None) -> bool:
-    """Whether a peer matches: addresses are outside the cluster; namespaces have only the label of their name."""
+    """Return whether a peer matches; addresses are outside the cluster, namespaces have only their name's label."""
     return not peers or any(_is(peer, labels) for peer in peers)
 
 
@@ -84,7 +84,7 @@ def _is(peer: Any, labels: Labels | None) -> bool:
 
 
 def needs_store(rendered: Rendered) -> Iterator[str]:
-    """Return the components that have the store's URL."""
+    """Yield the components that have the store's URL."""
     for _, pod in rendered.pods():
         for container in pod["spec"]["containers"]:
             if "REDIS_URL" in [each["name"] for each in container.get("env", ())]:

@@ -18,8 +18,9 @@ def _nothing(_: Rendered) -> bool:
 
 @dataclass(frozen=True)
 class Switch:
-    """`objects` exist, and `has` is true, only if it is on. `beside`: other values that it needs;
-    `instead`: values that are needed if it is off.
+    """A switch: `objects` exist, and `has` is true, only if it is on.
+
+    beside: other values that it needs; instead: values that are needed if it is off.
     """
 
     path: str

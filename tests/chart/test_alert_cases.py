@@ -17,7 +17,7 @@ OF = defaultdict[str, list[Case]](list)
 for each in CASES:
     OF[each.alert].append(each)
 
-# refusals of the store that fire no alert: they are errors of the client or expected
+# refusals of the store that fire no alert: they are expected, or errors of the client
 SILENT = {
     "store_error": "is no refusal itself, but what all of them are",
     "queue_unknown": "a client names a queue that is not there",
@@ -53,7 +53,7 @@ def test_each_alert_fires_for_its_cases_only(tmp_path: Path) -> None:
 
 
 def test_each_reason_and_branch_of_a_rule_has_a_case() -> None:
-    """So that the test above notices a branch that is removed."""
+    """Check that every branch of a rule has a case, so that the test above notices a removed branch."""
     named = 0
     for alert, rule in OWN.items():
         sounding = [str(case.sounds) for case in OF[alert]]

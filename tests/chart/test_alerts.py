@@ -36,7 +36,7 @@ def told(up: Up) -> str:
 
 
 def test_alerts_fire_where_expected_only(tmp_path: Path, own: dict[str, Any]) -> None:
-    """Each test has only the rules that it asserts; its values are text, since 0x3 is not a number."""
+    """Check the tests of alerts, each with only the rules that it asserts; values are text, as 0x3 is not a number."""
     tried = []
     expected: dict[bool, set[str]] = {True: set(), False: set()}
     for file in TESTS:
@@ -50,7 +50,7 @@ def test_alerts_fire_where_expected_only(tmp_path: Path, own: dict[str, Any]) ->
 
 
 def test_alerts_use_existing_metrics(own: dict[str, Any]) -> None:
-    """Dashboards, too; tests/monitoring checks that they show data."""
+    """Check that alerts and dashboards use existing metrics; tests/monitoring checks that dashboards show data."""
     there = {row.measure.name for row in rows()}
     asked = {metric for rule in own.values() for metric in METRIC.findall(rule["expr"])}
     assert len(asked) > 15
@@ -72,7 +72,7 @@ def test_reasons_in_alerts_exist(own: dict[str, Any]) -> None:
 
 
 def test_counters_of_alerts_start_at_0(own: dict[str, Any], told: str) -> None:
-    """increase() misses a counter that appears with its first event. rate() sees later ones."""
+    """Check that counters in increase() start at 0: it misses the first event of a new counter."""
     rising = [
         found for rule in own.values() for found in re.findall(r"increase\((\w+)\{([^}]*)\}", rule["expr"])
     ]
@@ -111,7 +111,7 @@ def test_rule_of_the_page_detects_a_blocked_bridge(tmp_path: Path) -> None:
 
 
 def test_inhibit_rules_of_the_page(own: dict[str, Any]) -> None:
-    """Their names exist, and each source fires no later than its targets."""
+    """Check that the names of inhibit rules exist, and that each source fires no later than its targets."""
     (found,) = re.findall(
         r"```yml\n(inhibit_rules:.*?)```", (ROOT / "docs" / "chart.md").read_text(), re.DOTALL
     )

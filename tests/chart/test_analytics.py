@@ -80,7 +80,7 @@ def test_heap_is_half_of_the_limit(limit: str | None, memory: str) -> None:
 
 
 def test_chart_has_all_options_of_the_job() -> None:
-    """Except those it sets itself, the store, which is in the environment, and those for a single run."""
+    """Check that values set all options, except the chart's own, the store's, and those for a single run."""
     said = {word.split("=")[0] for word in render(ON).container(CRONJOB)["args"]}
     own = {option for each in analytics.params for option in each.opts if option != "--help"}
     once = {"--accept-clock", "--accept-store"}
@@ -94,7 +94,7 @@ def test_chart_has_all_options_of_the_job() -> None:
 
 
 def test_retries_of_a_job_are_one_run() -> None:
-    """A Job's name can be used again; its uid cannot."""
+    """Check that retries of a Job count as one run, identified by its uid, as its name can be reused."""
     env = {each["name"]: each for each in render(ON).container(CRONJOB)["env"]}
     paths = [env[name]["valueFrom"]["fieldRef"]["fieldPath"] for name in ("RUN_NAME", "RUN_UID")]
     assert paths == [
@@ -133,7 +133,7 @@ def test_job_uses_the_store_as_edges_do() -> None:
 
 
 def test_driver_binds_its_pod_address() -> None:
-    """Executors dial the address that it binds: with 0.0.0.0 they would dial themselves."""
+    """Check that the driver binds its pod's address, which executors dial: 0.0.0.0 would be themselves."""
     conf = dict(each.split("=", 1) for each in flags(render(EXECUTORS))["conf"])
     assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "$(POD_IP)"
     assert conf["spark.executor.instances"] == "2"
@@ -187,7 +187,7 @@ def test_driver_and_executors_reach_the_output() -> None:
 
 
 def test_fields_of_the_spark_operator() -> None:
-    """Fields of sparkoperator.k8s.io/v1beta2; not tested with the operator itself."""
+    """Check the fields of sparkoperator.k8s.io/v1beta2; they are not tested with the operator itself."""
     rendered = render(SPARK)
     spec = rendered[f"ScheduledSparkApplication/{NAME}-analytics"]["spec"]
     template = spec["template"]
@@ -212,7 +212,7 @@ def test_fields_of_the_spark_operator() -> None:
 
 
 def test_claim_gets_a_pod_at_once() -> None:
-    """Many storage classes create volumes for the first pod, and helm waits for claims."""
+    """Check that a claim gets a pod at once, as helm waits for claims, which many storage classes bind to a pod."""
     rendered = render(ON)
     (place,) = [each for each in rendered.objects if each.startswith(f"Job/{NAME}-analytics-output-")]
     volumes = {each["name"]: each for each in rendered.pod(place)["volumes"]}

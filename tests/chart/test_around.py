@@ -21,7 +21,7 @@ def test_condition_enables_and_disables_the_chart(tmp_path: Path) -> None:
 
 
 def test_release_with_two_aliases_can_be_upgraded(cluster: Cluster, release: Release, tmp_path: Path) -> None:
-    """Each has its own store; neither name may change unnoticed."""
+    """Check that two aliases have separate stores, whose names stay in an upgrade."""
     chart = Around(tmp_path, TWICE, "inner", "outer")
     said = (RELEASE, str(chart.path), "--namespace", release.namespace)
     cluster.helm("install", *said, "--set", "outer.enabled=false")

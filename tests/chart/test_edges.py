@@ -42,7 +42,7 @@ def test_chart_has_every_edge() -> None:
 
 
 def test_ring_node_has_a_stable_name_and_finds_others(read: Read) -> None:
-    """docs/operations.md, "Rings"."""
+    """Check the stable name and the peers of a ring node (docs/operations.md, "Rings")."""
     rendered = render()
     _, own = read(rendered, "ring")
     peers = f"{NAME}-ring-peers.shop.svc.cluster.local"
@@ -55,7 +55,7 @@ def test_ring_node_has_a_stable_name_and_finds_others(read: Read) -> None:
 
 
 def test_rqp_cast_binds_every_address_and_its_ports_are_open(read: Read) -> None:
-    """docs/rqp.md, "Who may reach it"."""
+    """Check that RQP/cast binds every address and that its ports are open (docs/rqp.md, "Who may reach it")."""
     rendered = render()
     _, own = read(rendered, "rqp")
     assert own.cast.host == "0.0.0.0"
@@ -71,7 +71,7 @@ def test_rqp_cast_binds_every_address_and_its_ports_are_open(read: Read) -> None
 
 
 def test_generated_files_are_valid_for_all_switches(read: Read) -> None:
-    """Each file and environment once."""
+    """Check each distinct file and environment once."""
     tried = set()
     for rendered in renderings():
         for edge in PORTS:
@@ -84,7 +84,7 @@ def test_generated_files_are_valid_for_all_switches(read: Read) -> None:
 
 
 def test_settings_are_passed_unchanged(read: Read) -> None:
-    """Whole numbers stay whole numbers in templates; false is not empty."""
+    """Check that settings pass unchanged: whole numbers stay whole in templates, and false is not empty."""
     values = {
         "workers": 3,
         "max_message_bytes": 12345678,
@@ -130,7 +130,7 @@ def test_edges_override_edge_defaults() -> None:
 
 
 def test_grace_period_covers_the_drain(read: Read) -> None:
-    """docs/settings.md, drain: longer than its three times together, plus the preStop sleep."""
+    """Check that the grace period exceeds the three times of the drain plus the preStop sleep (docs/settings.md)."""
     drain = {"preStopSleepSeconds": 7, "graceSeconds": 1.5, "spreadSeconds": 3, "timeoutSeconds": 60}
     rendered = render(nested("edges.tmq.drain", drain))
     settings, _ = read(rendered, "tmq")
@@ -172,7 +172,7 @@ def test_ports_without_a_listener_follow_the_settings(read: Read) -> None:
 
 
 def test_ring_node_name_has_its_port(read: Read) -> None:
-    """protos/ring.md 1.2: host:port with the TCP port."""
+    """Check that a node's name is host:port with the TCP port (protos/ring.md 1.2)."""
     rendered = render(nested("edges.ring.ports.ring.port", 8086))
     _, own = read(rendered, "ring")
     node = identify(own.node, own.listeners["ring"].model_copy(update={"host": "127.0.0.1"}))
@@ -199,7 +199,7 @@ def test_bind_address_applies_everywhere(read: Read) -> None:
 
 
 def test_nodes_with_tls_dial_with_tls(read: Read) -> None:
-    """docs/chart.md, "TLS"."""
+    """Check that nodes with TLS dial with TLS (docs/chart.md, "TLS")."""
     clients = render(nested("edges.ring.tls", {"secretName": "c", "listeners": ["clients"]}))
     _, own = read(clients, "ring")
     assert (own.listeners["clients"].tls is None, own.listeners["ring"].tls is None) == (False, True)
@@ -216,7 +216,7 @@ def test_default_ports_of_edges_are_known() -> None:
 
 
 def test_fractions_and_numbers_with_set(read: Read) -> None:
-    """helm turns 0.5 into text and 500 into a number."""
+    """Check `--set`, with which helm makes 0.5 a text and 500 a number."""
     told = ("edges.tmq.drain.spreadSeconds=0.5", "edges.rqp.autoscaling.type=keda")
     keda = ("serverAddress=http://p", "threshold=5000000", "activationThreshold=20")
     flags = [*told, *(f"edges.rqp.autoscaling.keda.{each}" for each in keda)]

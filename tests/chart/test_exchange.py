@@ -51,7 +51,7 @@ def test_message_passes_every_edge_and_is_cleaned_up(up: Up) -> None:
 
 
 def test_edge_restricted_to_networks_is_skipped() -> None:
-    """The test's pod may be in none of them."""
+    """Check that an edge restricted to networks is skipped, as the test's pod may be outside them."""
     allow = nested("edges.tmq.settings.listeners.document.allow", ["10.20.0.0/16"])
     tested = {name for name in render(allow).env(f"Pod/{NAME}-test") if name.startswith("TEST_")}
     assert tested == {"TEST_PUBSUB", "TEST_RING", "TEST_RQP"}
@@ -76,7 +76,7 @@ def test_edges_without_pods_and_with_tls() -> None:
 
 
 def test_helm_test_uses_an_image_of_edges() -> None:
-    """The default image may be in no registry if each edge has its own."""
+    """Check that `helm test` uses an image of edges, as the default image may be missing if each edge has its own."""
     own = {name: {"image": {"repository": f"own/{name}", "pullPolicy": "Always"}} for name in EDGES}
     for edges, image in (
         ({"tmq": own["tmq"]}, "penstock-edge:"),
@@ -89,7 +89,7 @@ def test_helm_test_uses_an_image_of_edges() -> None:
 
 
 def test_script_knows_every_tested_edge(up: Up) -> None:
-    """An unknown edge fails, and so does a test of nothing."""
+    """Check that the script fails on an unknown edge, and without any edge."""
     strange = run(up, {"TEST_TELEX": "tcp://127.0.0.1:1"})
     assert strange.returncode == 1
     assert "telex at tcp://127.0.0.1:1: this script does not support its protocol" in strange.stdout
@@ -106,7 +106,7 @@ def test_missing_edge_fails_and_others_are_tested(up: Up) -> None:
 
 
 def test_starting_edge_is_waited_for(up: Up) -> None:
-    """Directly after `helm install` there are no pods yet."""
+    """Check that the script waits for a starting edge, as after `helm install`."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, str(SCRIPT)],
@@ -159,7 +159,7 @@ def test_wrong_answer_fails(up: Up) -> None:
 def test_tls_edge_is_tested_with_tls_and_its_queue_is_removed(
     tmp_path: Path,
 ) -> None:
-    """With any certificate authority. 16 bytes are less than what is sent (charts/penstock/README.md, "Test")."""
+    """Check this with any authority, and with 16 bytes as limit, less than is sent (charts/penstock/README.md)."""
     listener = Authority.create(tmp_path).listener()
     prefix = "PENSTOCK_EDGES__TMQ__LISTENERS__DOCUMENT__TLS__"
     shell = Shell(tmp_path, {f"{prefix}{name.upper()}": str(path) for name, path in listener.items()})

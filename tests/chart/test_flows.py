@@ -41,7 +41,7 @@ def test_only_users_of_the_store_reach_it(flows: Flows) -> None:
 
 @pytest.mark.parametrize("port", [53, 5353])
 def test_name_servers_are_reached_on_their_pods_ports(flows: Flows, port: int) -> None:
-    """OpenShift's listen on 5353 behind a Service on 53, and policies apply behind it."""
+    """Check that name servers are reached on pod ports: OpenShift's use 5353 behind a Service on 53."""
     for name in CLIENTS_OF_DNS:
         for protocol in ("UDP", "TCP"):
             assert flows.passes(flows.pods[name], NODE_DNS, port, protocol), (name, protocol)
@@ -134,7 +134,7 @@ def test_store_and_operator_never_run_twice() -> None:
 
 
 def test_edges_are_replaced_one_by_one() -> None:
-    """docs/chart.md, "Upgrade": a new one is ready before an old one stops; on nodes' ports, after."""
+    """Check that a new edge is ready before an old one stops; on nodes' ports, after (docs/chart.md, "Upgrade")."""
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     for edge in EDGES - {"ring"}:
         assert render()[f"Deployment/{NAME}-{edge}"]["spec"]["strategy"] == rolling

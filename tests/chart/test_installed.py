@@ -39,7 +39,7 @@ def replicas(release: Release) -> int:
 def test_upgrade_keeps_passwords_without_restarts(
     installed: Release,
 ) -> None:
-    """Explicit ones are in the release's values, generated ones in Secrets only, so that values can be reused."""
+    """Check that explicit passwords stay in the values and generated ones in Secrets, so that values can be reused."""
     installed.upgrade(CONSOLE)
     made, before, (token,) = (
         secret(installed, "redis"),
@@ -72,7 +72,7 @@ def test_upgrade_keeps_passwords_without_restarts(
 
 
 def test_edge_keeps_its_pods_when_autoscaling_changes(installed: Release) -> None:
-    """docs/chart.md, "Upgrade": the number stays until the autoscaler changes it."""
+    """Check that the number of pods stays until the autoscaler changes it (docs/chart.md, "Upgrade")."""
     five = nested("edges.tmq.replicas", 5)
     installed.upgrade(five)
     installed.upgrade(five, SCALED)
@@ -86,7 +86,7 @@ def test_edge_keeps_its_pods_when_autoscaling_changes(installed: Release) -> Non
 
 
 def test_new_name_does_not_abandon_the_store(installed: Release) -> None:
-    """docs/chart.md, "Upgrade": the new store would be empty."""
+    """Check that a new name is refused, as the new store would be empty (docs/chart.md, "Upgrade")."""
     own, new = f"the release's store is {NAME}-redis", f"the new name {RELEASE}-q-redis"
     with pytest.raises(CommandFailed, match=f"{own}, and {new}.*set fullnameOverride={NAME}"):
         installed.upgrade({"nameOverride": "q"}, flags=DRY)
@@ -94,7 +94,7 @@ def test_new_name_does_not_abandon_the_store(installed: Release) -> None:
 
 
 def test_second_release_in_a_namespace_is_warned(installed: Release) -> None:
-    """docs/chart.md, "Namespaces and rights"."""
+    """Check the warning for a second release in a namespace (docs/chart.md, "Namespaces and rights")."""
     words = (
         "install",
         "beside",
@@ -115,7 +115,7 @@ AGGREGATES = tuple(f"rbac.authorization.k8s.io/aggregate-to-{role}" for role in 
 
 
 def test_namespace_editors_may_edit_queues(api_server: ApiServer, installed: Release) -> None:
-    """Through the ClusterRoles that are aggregated to view and edit."""
+    """Check that editors of the namespace may edit queues, by ClusterRoles aggregated to view and edit."""
     role = f"{installed.namespace}.{NAME}-"
     cluster, where = installed.cluster, ("--namespace", installed.namespace)
     for name, user in (("view", "nobody"), ("edit", "developer")):
@@ -133,7 +133,7 @@ def test_namespace_editors_may_edit_queues(api_server: ApiServer, installed: Rel
 
 @pytest.fixture
 def tenant(api_server: ApiServer, installed: Release, new_namespace: Callable[..., str]) -> Release:
-    """The admin of a namespace, with the rules that the controller would aggregate into the ClusterRole `admin`."""
+    """Return a release of a namespace's admin, with the rules that the controller would aggregate into `admin`."""
     cluster, namespace = installed.cluster, new_namespace(**RESTRICTED)
     for role in cluster.items("clusterroles.rbac.authorization.k8s.io"):
         name = role["metadata"]["name"]
@@ -146,7 +146,7 @@ def tenant(api_server: ApiServer, installed: Release, new_namespace: Callable[..
 
 
 def test_tenant_installs_in_its_namespace(tenant: Release) -> None:
-    """docs/chart.md, "Namespaces and rights": with CRDs and aggregated roles of another release."""
+    """Check an installation with another release's CRDs and roles (docs/chart.md, "Namespaces and rights")."""
     with pytest.raises(CommandFailed, match=r"customresourcedefinitions.*forbidden"):
         tenant.install()
     modest = {"crds": {"enabled": False}, "rbac": {"aggregate": False}}

@@ -33,7 +33,7 @@ def test_every_pod_is_scraped_once() -> None:
 
 @pytest.mark.parametrize("kind", ["ClusterIP", "NodePort", "LoadBalancer"])
 def test_service_monitor_covers_every_pod_once(kind: str) -> None:
-    """Edges, operator and console; never from outside."""
+    """Check that each pod of edges, operator and console is scraped once, never from outside."""
     rendered = render(
         CONSOLE,
         nested("monitoring.serviceMonitor.enabled", True),

@@ -19,7 +19,7 @@ def _egress(rendered: Rendered, edge: str = "tmq") -> Any:
 
 
 def test_store_policy_uses_the_pod_port() -> None:
-    """Policies apply after the Service has routed the packet."""
+    """Check the pod's port in the store's policy, as policies apply after the Service has routed the packet."""
     rendered = render(nested("redis.service.port", 6380))
     (listening,) = rendered.container(f"StatefulSet/{NAME}-redis")["ports"]
     (rule,) = [rule for rule in _egress(rendered) if "redis" in str(rule)]
@@ -43,7 +43,7 @@ def test_external_store_policy_uses_the_ports_of_urls(url: str, admin_url: str, 
 
 
 def test_store_ports_of_the_page_reach_sentinels_and_servers() -> None:
-    """docs/chart.md, "The store": a list in the values replaces the chart's own."""
+    """Check that the ports in the docs reach Sentinels and servers: a list replaces the default (docs/chart.md)."""
     section = (ROOT / "docs" / "chart.md").read_text().partition("\n## The store\n")[2].partition("\n## ")[0]
     values = yaml.safe_load((ROOT / "docs" / "examples" / "chart" / "store.yaml").read_text())
     open_ports = {port["port"] for rule in _egress(render(values)) for port in rule["ports"]}
@@ -67,7 +67,7 @@ def _ports(service: Any) -> list[str]:
 
 @pytest.mark.parametrize("outside", ["NodePort", "LoadBalancer"])
 def test_external_services_exclude_trusted_ports(outside: str) -> None:
-    """Clients that reach a node port count as nodes; peers in the cluster use another Service."""
+    """Check that external Services exclude ports whose clients are trusted; peers in the cluster use another one."""
     rendered = render(nested("edges.ring.service.type", outside))
     assert _ports(rendered[f"Service/{NAME}-ring"]) == ["ring-clients"]
     inside = rendered[f"Service/{NAME}-ring-inside"]

@@ -42,7 +42,7 @@ def test_null_is_a_value_in_settings() -> None:
 
 
 def test_parent_chart_removes_defaults_for_openshift(tmp_path: Path) -> None:
-    """values.yaml: no user and no group; and another budget."""
+    """Check that a parent chart can remove user and group ids, and set another budget."""
     ids = ("runAsUser", "runAsGroup", "fsGroup")
     around = Around(
         tmp_path,

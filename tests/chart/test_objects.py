@@ -40,7 +40,7 @@ def test_only_settings_and_passwords_restart_pods() -> None:
 
 
 def test_global_registry_and_labels_apply_everywhere() -> None:
-    """Pull secrets have both forms, as in other charts that share `global`."""
+    """Check global registry and labels, and pull secrets in both forms, as in other charts that share `global`."""
     values = {
         "global": {"imageRegistry": "registry.example/mirror/", "imagePullSecrets": ["one", {"name": "two"}]},
         "commonLabels": {"team": "queues"},
@@ -82,7 +82,7 @@ def test_extra_objects_are_templates() -> None:
     ],
 )
 def test_external_store(url: str, mode: str) -> None:
-    """docs/operations.md, "A store of your own"."""
+    """Check the settings for an external store (docs/operations.md, "A store of your own")."""
     admin = url.replace("edge:s", "admin:t")
     rendered = render({"redis": {"enabled": False}, "externalRedis": {"url": url, "adminUrl": admin}})
     secret = rendered[f"Secret/{NAME}-store"]["stringData"]
@@ -102,7 +102,7 @@ def test_crds_are_unchanged() -> None:
 
 
 def test_rights_are_minimal() -> None:
-    """docs/chart.md, "Namespaces and rights"; that they suffice is tested with the operator itself."""
+    """Check that rights are minimal (docs/chart.md, "Namespaces and rights"); test_rights.py checks they suffice."""
     rendered = render()
     rules = {place: each["rules"] for place, each in rendered.objects.items() if place.startswith("Role/")}
     assert set(rules) == {
@@ -119,7 +119,7 @@ def test_rights_are_minimal() -> None:
 
 
 def test_new_version_restarts_changed_images_only() -> None:
-    """docs/chart.md, "Upgrade": not the store, whose pod every edge would wait for."""
+    """Check that a new version leaves the store, which all edges would wait for (docs/chart.md, "Upgrade")."""
     for place, pod in render({"console": {"enabled": True}, "analytics": {"enabled": True}}).pods():
         if not place.startswith("Pod/"):
             assert {"helm.sh/chart", "app.kubernetes.io/version"} & pod["metadata"][
@@ -135,7 +135,7 @@ def test_object_labels_override_common_labels() -> None:
 
 
 def test_same_release_name_in_two_namespaces() -> None:
-    """docs/kubernetes.md, "Discovery": each has its own store."""
+    """Check that releases with one name in two namespaces have separate stores (docs/kubernetes.md, "Discovery")."""
     for one, other in ((("demo", "shop"), ("demo", "yard")), (("demo", "s" * 63), ("demo", "s" * 62))):
         first, second = (_store(release, namespace) for release, namespace in (one, other))
         assert first != second
@@ -155,7 +155,7 @@ def _store(release: str, namespace: str) -> str:
 
 
 def test_cluster_wide_names_are_unique_per_release() -> None:
-    """For any parts of namespace and name."""
+    """Check that cluster-wide names are unique for any combination of namespace and name."""
     first = render(release="prod-penstock", namespace="team")
     second = render(release="penstock", namespace="team-prod")
     roles = [{each["metadata"]["name"] for each in some.of("ClusterRole")} for some in (first, second)]

@@ -22,7 +22,7 @@ OWN: dict[str, Any] = alerts(yaml.safe_load(FILE.read_text())["groups"])
 
 
 def test_file_matches_the_charts_rules() -> None:
-    """Otherwise run `make runbooks`."""
+    """Check that the file is up to date with the chart's rules; otherwise run `make runbooks`."""
     assert FILE.read_text() == document(RULES.read_text())
 
 
@@ -59,7 +59,7 @@ def outside(series: Series) -> Series:
 
 
 def test_each_alert_fires_for_its_own_job_only(tmp_path: Path) -> None:
-    """For another job's series it does not, unless it fires for missing series."""
+    """Check that an alert fires for its own job only, unless it fires for missing series."""
 
     def tried(alert: str) -> dict[str, Any]:
         cases = [replace(case, sounds=outside(case.sounds)) for case in CASES if case.alert == alert]
@@ -76,7 +76,7 @@ def of_others(series: Series) -> Series:
 
 
 def test_example_scrapes_every_process_of_penstock_up() -> None:
-    """Health ports are consecutive: edges by name, then the console."""
+    """Check that the example scrapes every process: health ports are consecutive, edges by name, then the console."""
     (job,) = yaml.safe_load((EXAMPLES / "prometheus.yaml").read_text())["scrape_configs"]
     ((targets,),) = [[config["targets"] for config in job["static_configs"]]]
     first = GlobalSettings().health.port

@@ -87,7 +87,7 @@ def test_pod_annotations_override_common_ones() -> None:
 
 
 def test_output_job_stays_by_default() -> None:
-    """For GitOps tools a deleted object is a permanent difference."""
+    """Check that the output Job stays by default: for GitOps tools a deleted object is a permanent difference."""
     assert "ttlSecondsAfterFinished" not in job_of_output(render(EVERYTHING))["spec"]
     told = nested("analytics.output.prepare.ttlSecondsAfterFinished", 0)
     assert job_of_output(render(EVERYTHING, told))["spec"]["ttlSecondsAfterFinished"] == 0

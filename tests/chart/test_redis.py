@@ -38,7 +38,7 @@ def pod(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pod]:
 
 
 def test_own_store_meets_the_requirements(pod: Pod) -> None:
-    """docs/operations.md, "A store of your own", 1."""
+    """Check that the chart's store meets the requirements (docs/operations.md, "A store of your own", 1)."""
     with pod.client("admin", ADMIN) as admin:
         settings: Any = admin.config_get()
         wanted = {
@@ -52,7 +52,7 @@ def test_own_store_meets_the_requirements(pod: Pod) -> None:
 
 
 def test_acknowledged_data_survives_a_kill(pod: Pod, tmp_path: Path) -> None:
-    """Functions are written as transactions: Redis 7.0 skips these if its user `default` has no rights."""
+    """Check that data survives a kill: Redis 7.0 skips transactions of functions if `default` has no rights."""
     folder = tmp_path / "shell"
     folder.mkdir()
     administrator = Shell(folder, {"REDIS_URL": pod.url("admin", ADMIN)})
@@ -67,7 +67,7 @@ def test_acknowledged_data_survives_a_kill(pod: Pod, tmp_path: Path) -> None:
 
 
 def test_successor_waits_for_the_old_server(pod: Pod) -> None:
-    """A pod deleted by force continues for a while: two servers on one folder would lose messages."""
+    """Check that a successor waits for the old server of a pod deleted by force, as two would lose messages."""
     first, older = pod.process, pod.port
     assert first is not None
     pod.port = free_port()
@@ -106,7 +106,7 @@ def test_rights_of_the_users(pod: Pod) -> None:
 
 @pytest.mark.parametrize("pod", ["redis"], indirect=True)
 def test_edge_user_suffices_for_edges_and_test(pod: Pod, tmp_path: Path) -> None:
-    """After an administrator has set up the store, as the operator does; also without creation by clients."""
+    """Check this with a store set up by an administrator, as by the operator; also without creation by clients."""
     folder = tmp_path / "shell"
     folder.mkdir()
     Shell(folder).run("store", "init", REDIS_URL=pod.url("admin", ADMIN))
@@ -129,7 +129,7 @@ def test_edge_user_suffices_for_edges_and_test(pod: Pod, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("password", ["", "two words", "quoted'", "#" + "a" * 64])
 def test_password_unusable_in_a_url_is_reported(tmp_path: Path, password: str) -> None:
-    """In the user's own Secret, which the schema does not see."""
+    """Check that a password in a user's Secret, which the schema cannot check, is reported if unusable in a URL."""
     pod = Pod(tmp_path, "redis")
     pod.environment["EDGE_PASSWORD"] = password
     pod.start()

@@ -43,7 +43,7 @@ def test_schedules_must_be_cron() -> None:
 
 
 def test_name_beginning_with_a_digit_needs_a_newer_cluster() -> None:
-    """Older ones refuse the Services after other objects were created."""
+    """Check that older clusters are refused: they would reject the Services after other objects were created."""
     with pytest.raises(Refused, match="the name 7up is not valid for a Service"):
         render({"fullnameOverride": "7up"}, flags=("--kube-version", "1.34.0"))
     assert render({"fullnameOverride": "7up"}, flags=("--kube-version", "1.36.0")).of("Service")

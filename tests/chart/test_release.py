@@ -18,7 +18,7 @@ from tests.servers import eventually
 ANALYTICS = ("analytics", "analytics-output", "executor")
 EVERYTHING: Values = {
     "console": {"enabled": True, "ingress": {"enabled": True, "hosts": ["console.example.org"]}},
-    # not helm's: a controller removes the finalizer of a claim, and none runs
+    # an existing claim: its finalizer would need a controller, which is absent here
     "analytics": {**EXECUTORS["analytics"], "output": {"existingClaim": "theirs"}},
     "edges": {"tmq": {"autoscaling": {"type": "hpa"}}},
     "monitoring": {"dashboards": {"enabled": True}},
@@ -30,7 +30,7 @@ def test_helm_lint_passes() -> None:
 
 
 def test_install_is_admitted_and_uninstall_keeps_crds_and_queues(cluster: Cluster, release: Release) -> None:
-    """The namespace admits only restricted pods, and helm shows warnings of the API server."""
+    """Check installation and uninstallation in a namespace for restricted pods, without warnings."""
     words = ("label", "namespace", release.namespace, "pod-security.kubernetes.io/warn=restricted")
     cluster.kubectl(*words)
     said = release.install(EVERYTHING)
@@ -83,7 +83,7 @@ def _pod(place: str, template: Any) -> dict[str, Any]:
 
 
 def test_uninstall_without_a_working_hook(cluster: Cluster, release: Release) -> None:
-    """docs/chart.md, "Uninstall", and docs/runbooks/PenstockOperatorGone.md: nothing runs pods here."""
+    """Check an uninstall whose hook cannot run, as no controller runs pods here (docs/chart.md, "Uninstall")."""
     release.install()
     with pytest.raises(CommandFailed, match="context deadline exceeded"):
         release.uninstall("--timeout", "3s")
@@ -108,7 +108,7 @@ def test_uninstall_without_a_working_hook(cluster: Cluster, release: Release) ->
 
 
 def _makes_anew_what_nobody_may_change(release: Release) -> None:
-    """Immutable objects are replaced: docs/chart.md, "Upgrade"."""
+    """Check that immutable objects are replaced (docs/chart.md, "Upgrade")."""
     larger = nested("redis.persistence.size", "16Gi")
     with pytest.raises(CommandFailed, match="Forbidden"):
         release.upgrade(larger)
@@ -125,7 +125,7 @@ def _makes_anew_what_nobody_may_change(release: Release) -> None:
 def test_crds_belong_to_one_release_and_precede_queues(
     cluster: Cluster, release: Release, new_namespace: Callable[..., str]
 ) -> None:
-    """docs/chart.md, "Upgrade": helm looks up kinds before it creates anything."""
+    """Check that CRDs precede queues, as helm looks up kinds first, and belong to one release (docs/chart.md)."""
     queue = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "orders"}}
     own, everywhere = {"extraObjects": [queue]}, nested("operator.watch.allNamespaces", True)
     with pytest.raises(CommandFailed, match="ensure CRDs are installed first"):
@@ -153,7 +153,7 @@ def test_crds_belong_to_one_release_and_precede_queues(
 
 
 def test_scaled_edge_keeps_its_pods_without_server_side_apply(release: Release) -> None:
-    """As Helm 3 does it: fields of the last manifest that the new one lacks are removed."""
+    """Check this without server-side apply, where helm removes fields that the new manifest lacks."""
     by_client = ("--server-side=false",)
     five = {"crds": {"enabled": False}, **nested("edges.tmq.replicas", 5)}
     scaled = nested("edges.tmq.autoscaling.type", "hpa")

@@ -25,7 +25,7 @@ def test_rules_select_pods_of_the_release(tmp_path: Path) -> None:
     rendered = released(ON)
     assert rendered.keys() == own.keys()
     for name, rule in rendered.items():
-        expr = own[name]["expr"].replace('namespace!=""', OF_THE_RELEASE)  # 2 pods each: the chart's default
+        expr = own[name]["expr"].replace('namespace!=""', OF_THE_RELEASE)  # 2 pods each, the chart's default
         expr = expr.replace('persistentvolumeclaim!=""', OWN_CLAIM)
         edges = ("pubsub", "ring", "rqp", "tmq") if 'edge!=""' in expr else ("",)
         assert rule["expr"] == " or ".join(expr.replace('edge!=""', f'edge="{edge}"') for edge in edges)
@@ -47,7 +47,7 @@ def ready(namespace: str, edge: str, pod: str) -> dict[str, str]:
 
 
 def one_edge_of_several_is_gone() -> Tried:
-    """Only edges that should have pods count, not those of other releases in the namespace."""
+    """Return a case where only edges that should have pods count, without those of other releases."""
     keda = {"type": "keda", "minReplicas": 0, "keda": {"serverAddress": "http://p"}}
     values = {"tmq": {}, "pubsub": {}, "rqp": {"autoscaling": keda}, "ring": {"replicas": 0}}
     rule = released(RULE, {"edges": values})["PenstockEdgesGone"]
@@ -64,7 +64,7 @@ def one_edge_of_several_is_gone() -> Tried:
 
 
 def another_release_of_the_namespace_has_an_operator() -> Tried:
-    """Only the release whose operator it is alerts."""
+    """Return a case where only the release that owns the operator alerts."""
     gone, down = (released(ON)[f"PenstockOperator{what}"] for what in ("Gone", "StoreDown"))
     series = 'penstock_operator_store_up{namespace="shop",pod="west-penstock-operator-0"}'
     told = {
@@ -76,7 +76,7 @@ def another_release_of_the_namespace_has_an_operator() -> Tried:
 
 
 def the_first_report_may_take_as_long_as_any_other() -> Tried:
-    """A daily job must not alert in the first hours of a release."""
+    """Return a case where a daily job does not alert in the first hours of a release."""
     found = released(ON, nested("monitoring.prometheusRule.analyticsStaleSeconds", 90_000))
     stale, none = found["PenstockAnalyticsStale"], found["PenstockAnalyticsNoReport"]
     assert stale["expr"].endswith("> 90000")
@@ -100,7 +100,7 @@ def document(
 
 
 def dead_letters_of_some_queues_are_meant_to_be() -> Tried:
-    """Dead letters of listed queues fire no alert, also if they died unobserved; names match completely."""
+    """Return a case where dead letters of listed queues fire no alert; names match completely."""
     except_ = ["returns", 'odd"\\d.*']
     monitoring = {
         "queues": {"enabled": True},
@@ -159,7 +159,7 @@ def test_each_edge_has_its_own_number_of_pods() -> None:
 
 
 def test_console_alerts_need_a_console() -> None:
-    """They are warnings."""
+    """Check that alerts for the console exist only with a console, and are warnings."""
     there = released(RULE, CONSOLE)
     assert "PenstockConsoleGone" in there
     assert {rule["labels"]["severity"] for name, rule in there.items() if "Console" in name} == {"warning"}
@@ -188,7 +188,7 @@ def test_queue_and_report_alerts_need_operator_or_console(values: tuple[Values, 
 
 
 def test_disk_alert_needs_the_charts_own_store() -> None:
-    """With the name of its claim."""
+    """Check that the disk alert exists only with the chart's own store, with the name of its claim."""
     own = render(RULE)[f"StatefulSet/{NAME}-redis"]["spec"]["volumeClaimTemplates"]
     assert [f"{claim['metadata']['name']}-{NAME}-redis-0" for claim in own] == [f"data-{NAME}-redis-0"]
     assert "PenstockStoreDiskFillsUp" in released(RULE)
@@ -198,7 +198,7 @@ def test_disk_alert_needs_the_charts_own_store() -> None:
 
 
 def test_age_and_fill_alerts_use_the_values() -> None:
-    """The alert for age is off by default."""
+    """Check that alerts for age and fill level use the values; that for age is off by default."""
     found = released(RULE)
     assert "PenstockBacklog" not in found
     assert "PenstockQueueFillsUp" in found

@@ -91,8 +91,10 @@ def test_rights_of_the_chart_suffice_for_the_operator(
     new_namespace: Callable[..., str],
     tmp_path: Path,
 ) -> None:
-    """The Queue of NOTES becomes Ready, its own edges are found, and those of a release elsewhere, whose resources are
-    left alone (docs/kubernetes.md, "Discovery"); then the hook's Job, run as its pod would.
+    """Check the operator and then the hook's Job with the rights of the chart.
+
+    The Queue of NOTES becomes Ready, and edges are found, also those of another release, whose resources stay
+    unchanged (docs/kubernetes.md, "Discovery").
     """
     elsewhere = new_namespace()
     operator = run(nested("operator.discover.namespaces", [elsewhere]))
@@ -122,7 +124,7 @@ def test_rights_of_the_chart_suffice_for_the_operator(
 def test_cluster_wide_rights_suffice_for_the_operator(
     release: Release, run: Callable[..., OperatorProgram], new_namespace: Callable[..., str]
 ) -> None:
-    """Also in a namespace created later; its pod ends before its Queues and rights are deleted."""
+    """Check this also in a namespace created later; the operator's pod ends before its Queues and rights."""
     operator = run(nested("operator.watch.allNamespaces", True), nested("edgeDefaults.bindAddress", "::"))
     assert operator.environment["PENSTOCK_OPERATOR_NAMESPACES"] == "*"
     with urlopen(f"http://[::1]:{operator.port}/healthz", timeout=5) as answer:  # already reached over IPv4
@@ -147,7 +149,7 @@ def test_cluster_wide_rights_suffice_for_the_operator(
 def test_hook_removes_finalizers_without_operator_and_namespace(
     api_server: ApiServer, release: Release, new_namespace: Callable[..., str], tmp_path: Path
 ) -> None:
-    """docs/chart.md, "Uninstall": namespaces after the deleted one are processed, too."""
+    """Check that the hook also handles namespaces after a deleted one (docs/chart.md, "Uninstall")."""
     cluster, former, gone = release.cluster, new_namespace(), make_namespace(release.cluster)
     release.install(nested("operator.watch.namespaces", [release.namespace, gone, former]))
     own = [Seen(cluster, release.namespace), Seen(cluster, former)]

@@ -41,14 +41,14 @@ def test_each_alert_has_a_runbook_and_each_runbook_an_alert(own: dict[str, Any])
     ],
 )
 def test_alerts_link_to_runbooks(said: str, led: str) -> None:
-    """Also on the site, whose pages have no `.md`."""
+    """Check that alerts link to their runbooks, also on the site, whose pages have no `.md`."""
     rendered = render(RULE, nested("monitoring.prometheusRule.runbookUrl", said))
     found = alerts(rendered[f"PrometheusRule/{NAME}"]["spec"]["groups"])
     assert found["PenstockEdgeFull"]["annotations"]["runbook_url"] == led
 
 
 def test_runbooks_match_the_rules(own: dict[str, Any]) -> None:
-    """Expression, severity and duration, and the index. Otherwise run `make runbooks`."""
+    """Check expression, severity, duration and the index; if outdated, run `make runbooks`."""
     found = dict(pages(RULES, RUNBOOKS))
     assert {file.stem for file in found} == {*own, "index"}
     for file, should in found.items():
@@ -56,7 +56,7 @@ def test_runbooks_match_the_rules(own: dict[str, Any]) -> None:
 
 
 def test_runbooks_are_complete(own: dict[str, Any]) -> None:
-    """They say who is affected; commands have their namespace, and names of other alerts are links."""
+    """Check that runbooks state the impact, that commands have a namespace, and that other alerts are links."""
     for name in own:
         text = (RUNBOOKS / f"{name}.md").read_text()
         assert impact(text), name

@@ -1,4 +1,4 @@
-"""Strings stay strings and numbers stay numbers from values to objects, whatever they look like."""
+"""Strings stay strings and numbers stay numbers from values to objects, independently of their look."""
 
 from __future__ import annotations
 

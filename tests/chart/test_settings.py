@@ -16,7 +16,7 @@ def tls_of(*values: Values) -> Any:
 
 
 def test_secret_certificate_keeps_other_tls_settings(read: Read) -> None:
-    """docs/chart.md, "TLS": the client CA, and the minimum version."""
+    """Check that client CA and minimum version stay with a certificate from a Secret (docs/chart.md, "TLS")."""
     said = nested(f"{TEXT}.tls", {"client_ca": "/etc/more/ca.crt", "min_version": "1.3"})
     files = {"certificate": "/etc/penstock/tls/tls.crt", "key": "/etc/penstock/tls/tls.key"}
     assert tls_of(SECRET) == files

@@ -36,7 +36,7 @@ def test_switches(switch: Switch) -> None:
 
 
 def test_every_switch_is_tested() -> None:
-    """Each boolean in values.yaml; an edge's own equals the defaults of all edges."""
+    """Check that each boolean in values.yaml is tested; an edge's own counts as the default of all edges."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     found = {_of_any_edge(path) for path in _switches(values)}
     assert found - {_of_any_edge(switch.path) for switch in SWITCHES} == set()
@@ -85,7 +85,7 @@ def test_objects_are_valid_for_the_oldest_supported_kubernetes(
 def test_current_api_server_accepts_every_object(
     objects: list[Object], cluster: Cluster, namespace: str
 ) -> None:
-    """Each is sent as a dry run; helm's own --dry-run=server sends nothing."""
+    """Check each object by a dry run; helm's own --dry-run=server sends nothing."""
     _try(cluster, namespace, [each for each in objects if each["kind"] not in FOREIGN])
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "theirs"}}
     wrong = {**service, "spec": {"clusterIP": "nonsense", "ports": [{"port": 80}]}}

@@ -38,7 +38,7 @@ def test_tracing_is_off_by_default() -> None:
 
 
 def test_operator_gets_the_tracing_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In its environment, since it reads no file."""
+    """Check that the operator, which reads no file, gets the tracing settings in its environment."""
     rendered = render(ON, {"tracing": {"mostFollowedPerSecond": 70}})
     for name, told in variables(rendered, OPERATOR).items():
         if "TRACING" in name:

@@ -26,7 +26,7 @@ def test_edge_acl_matches_the_store() -> None:
 
 
 def test_every_value_is_documented() -> None:
-    """By a comment of its own or of a parent."""
+    """Check that every value is documented, by a comment of its own or of a parent."""
     explained = {value.path for value in chart_docs.values(VALUES)}
     leaves = list(_leaves(yaml.safe_load(VALUES)))
     assert len(leaves) > 200
@@ -70,7 +70,7 @@ def _unknown(root: Any, schema: Any, value: Any, path: str = "") -> Iterator[str
 
 
 def test_maps_are_closed() -> None:
-    """Open ones belong to Kubernetes, are settings of an edge or the console, or have names chosen by users."""
+    """Check that maps are closed, except those of Kubernetes, settings, and names chosen by users."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     opened = set(_open(schema))
     assert opened == {"definitions.kubernetes", "definitions.edge.settings", "console.settings", "global"}
@@ -101,7 +101,7 @@ KEDA = {
 
 @pytest.mark.parametrize("values", [FULL, nested("edges.rqp.autoscaling", KEDA)], ids=["full", "keda"])
 def test_every_value_has_an_effect(values: Values) -> None:
-    """Values that only select something are tested as switches."""
+    """Check that every value has an effect; values that only select something are tested as switches."""
     rendered = json.dumps(list(render(values).objects.values()))
     chosen = {"type", "query"}  # decided by existing objects
     said = [text for path, text in _texts(values) if path.rpartition(".")[2] not in chosen]
@@ -127,7 +127,7 @@ def test_keda_query_has_edge_and_namespace() -> None:
 
 
 def test_package_has_all_files(tmp_path: Path) -> None:
-    """.helmignore excludes nothing that templates read."""
+    """Check that .helmignore excludes nothing that templates read."""
     helm(("package", str(CHART), "--destination", str(tmp_path)))
     (packed,) = tmp_path.glob("penstock-*.tgz")
     # passwords would change with each rendering

@@ -102,7 +102,7 @@ class Modelled(RuleBasedStateMachine):
             for r in records.split(flat[i + 5], flat[i + 4])
         ]
 
-    # what is asked for: each adds to the call at hand and does the same to the model
+    # requests: each adds to the current call and applies the same to the model
 
     def ask_publish(self, rnd: random.Random, lane: Lane, queue: int) -> None:
         new = self.fresh(rnd, rnd.choice(RUNS))
@@ -126,7 +126,7 @@ class Modelled(RuleBasedStateMachine):
             assert told == expected
             self.held[lane.session].update({h.body: h for h in got})
 
-        # a take of 0 tells nothing; the model was asked for as many as the store will be
+        # a take of 0 has no result; the store is asked for as many messages as the model returned
         lane.messages.take(lane.source, self.queues[queue], max(1, len(taken)), took)
 
     def ask_settle(self, rnd: random.Random, lane: Lane, queue: int) -> None:
@@ -177,7 +177,7 @@ class Modelled(RuleBasedStateMachine):
             queue = rnd.randrange(len(SPECS))
             if ask == self.ask_take:
                 if queue in taken:
-                    continue  # what one call gives out it cannot yet settle: keep the model simple
+                    continue  # one call cannot settle its own deliveries: this keeps the model simple
                 taken.add(queue)
             ask(rnd, lane, queue)
         if lane.waiting:

@@ -1,8 +1,8 @@
 """Compare random work of several sessions and queues with the plain model (plain_model.py, modelled.py).
 
-Everything a session asks for in one call is done in sequence; a call made again answers the same and does nothing;
-only the holder of a message settles it; the dead give everything back. After every step each message is exactly once
-ready, leased, dead or done, in the right order, and all counters are right.
+The requests in one call are executed in sequence; a repeated call gets the same answer without effect; only the holder
+of a message settles it; dead sessions return their messages. After every step each message is exactly once ready,
+leased, dead or done, in the right order, and all counters are correct.
 
 pipeline/test_requests_model.py runs it, with requests of a ring among the other work.
 """
@@ -84,7 +84,7 @@ class StoreMachine(Modelled):
             self.let_go(lane, mine)
             self.models[queue].settle(h.body for h in mine)
             self.models[queue].publish(new[queue])
-        if rnd.random() < 0.5:  # under the same identifier once more: done already
+        if rnd.random() < 0.5:  # a repeat with the same identifier has no effect
             lane.idempotent.commit(lane.source, identifier, parts, expect(None))
             self.send(lane)
 
@@ -150,7 +150,7 @@ class StoreMachine(Modelled):
     @rule(queue=queues, is_meant=st.sampled_from((True, False, False, False)))
     def remove_what_is_ready(self, queue: int, is_meant: bool) -> None:
         """Purge the ready messages; leased ones stay (docs/store.md, Purging)."""
-        if not is_meant:  # queues that fill see more
+        if not is_meant:  # fuller queues are more useful here
             return
         q, model = self.queues[queue], self.models[queue]
         self.serial += 1
@@ -180,7 +180,7 @@ class StoreMachine(Modelled):
             lane.epoch = newer
         self.last.clear()
 
-    # what is always true
+    # invariants
 
     @invariant()
     def contents_and_counters_agree(self) -> None:

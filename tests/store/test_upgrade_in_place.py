@@ -46,7 +46,7 @@ async def test_upgrade_keeps_messages_documents_and_idempotency_keys(
         assert (await desk.store.catalogue.numbered("rqp-mca", 7)).qid == orders.qid
         assert [peer.name for peer in await desk.store.peers.all()] == ["shop"]
 
-        # what the dead process had leased comes back
+        # leases of the dead process return
         await until(lambda: swept(desk))
         assert bodies(await desk.take(mail, 10)) == [b"a commit", b"once", b"numbered", b"pushed"]
         assert sorted(bodies(await desk.take(orders, 10))) == [b"five", b"four", b"three"]
@@ -55,9 +55,9 @@ async def test_upgrade_keeps_messages_documents_and_idempotency_keys(
         assert letters.keys() == {
             "injured",
             "max_deliveries",
-        }  # and what had failed once before it was leased
+        }  # with the failure before the lease
 
-        # what was done once is not done again
+        # idempotent operations are not repeated
         client = AsyncClient(desk.pipe)
         assert (
             await client.publish_once(RequestId(PUSHED, LONG_MS), mail, *encode(b"pushed"), "r")
@@ -70,7 +70,7 @@ async def test_upgrade_keeps_messages_documents_and_idempotency_keys(
         await desk.commit("t1", CommitPart(mail, [], encode(b"a commit"), "tmq 1"))
         assert (await desk.stats(mail))["ready"] == 0
 
-        # claims hold, and the log goes on
+        # claims hold, and the log continues
         with pytest.raises(QueueReserved, match="mca 7"):
             await desk.domain.claims.reserve(mail, "mca 8", 1000)
         assert await desk.domain.claims.own(orders, "edge 2", 1000) is None

@@ -20,8 +20,8 @@ class Traffic:
     stored: set[bytes] = field(default_factory=set)
     refused: set[bytes] = field(default_factory=set)
     unknown: set[bytes] = field(default_factory=set)
-    seen: Counter[bytes] = field(default_factory=Counter)  # settled, and told so
-    unsettled: list[Delivery] = field(default_factory=list)  # what became of their settling is not known
+    seen: Counter[bytes] = field(default_factory=Counter)  # settled, with confirmation
+    unsettled: list[Delivery] = field(default_factory=list)  # the outcome of their settlement is unknown
     serial: int = 0
     _stop: bool = False
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)

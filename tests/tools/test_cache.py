@@ -1,4 +1,4 @@
-"""What is kept is whole, whoever builds beside us and however a build ends."""
+"""Test that cached programs are complete, despite concurrent and failed builds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.cache import UNFINISHED, Kept, NotBuilt, cache_folder, keep
 ROOT = Path(__file__).parents[2]
 LEVER, WHEEL = Kept("lever", "1.2", "bin/lever"), Kept("wheel", "3", "wheel")
 
-# Says that it builds, then waits for its input to end before the program is whole.
+# Reports the build, then waits for the end of its input before it completes the program.
 SLOW = """
 import sys
 from tools.cache import Kept, keep

@@ -1,4 +1,4 @@
-"""What `make e2e` runs on somebody's own cluster (CONTRIBUTING.md, End to end). These need none."""
+"""Test what `make e2e` selects for an existing cluster (CONTRIBUTING.md, End to end). These tests need no cluster."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def test_images_are_those_of_the_registry(monkeypatch: pytest.MonkeyPatch, place
 
 
 def test_what_its_node_cannot_be_asked_is_deselected_and_not_skipped(tmp_path: Path) -> None:
-    """A skip would need a reason in .ci/skips.txt, which holds for every run."""
+    """Check that tests of a local node are deselected: a skip would need a reason in .ci/skips.txt for every run."""
     options = ["--setup-only", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 't'}", "-rs"]
     environment = {**os.environ, "KUBECONFIG": str(tmp_path / "nowhere")}
-    environment.pop("PENSTOCK_E2E_IMAGES", None)  # each test's first fixture says that it is missing
+    environment.pop("PENSTOCK_E2E_IMAGES", None)  # each test's first fixture reports that it is missing
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "tests/e2e", *options],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Which Go is taken, and what is said when there is none. A fake `go` says versions; none of these compiles."""
+"""Test which Go is used, and the error if there is none. A fake `go` only prints versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PINNED = REQUIREMENTS.read_text().partition("==")[2].partition(" ")[0]
 
 
 def without_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Such a machine, with an empty cache; its programs are in the folder returned."""
+    """Set up a machine without Go and with an empty cache; return the folder of its programs."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
@@ -24,7 +24,7 @@ def without_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pip finds none."""
+    """Hide all packages from pip."""
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
 

@@ -1,4 +1,4 @@
-"""What is built of the Dockerfile and with what. `make e2e` builds the images themselves and runs them."""
+"""Test which targets of the Dockerfile are built, and by which engine. `make e2e` builds and runs the images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.images import base
 from tools.images.build import DOCKERFILE, ROOT, find_builder, image, targets, version
 
 INSTALL = ROOT / "tools" / "images" / "install.sh"
-# A program that says what it was asked; an engine that runs answers `version`.
+# A program that prints its arguments; an engine that runs answers `version`.
 RUNS = '#!/bin/sh\n[ "$1" = version ] && exit 0\necho "$0" "$@"\n'
 HAS_NO_ENGINE = '#!/bin/sh\n[ "$1" = version ] && exit 1\necho "$0" "$@"\n'
 FAILS = '#!/bin/sh\n[ "$1" = version ] && exit 0\nexit 7\n'
@@ -23,7 +23,7 @@ FAILS = '#!/bin/sh\n[ "$1" = version ] && exit 0\nexit 7\n'
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of all programs that this machine has."""
+    """Set up a machine with few programs; return their folder."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("sh", "env"):
@@ -98,7 +98,7 @@ def test_a_target_that_is_not_there_is_refused() -> None:
 
 
 def test_the_dockerfile_takes_nothing_without_a_hash_and_ends_with_the_edge() -> None:
-    assert targets()[-1] == "edge"  # what a build without --target gives
+    assert targets()[-1] == "edge"  # the result of a build without --target
     text = DOCKERFILE.read_text() + INSTALL.read_text()
     installs = re.findall(r"\bpip install (.*)| pip (-.*) ;;", text)
     assert len(installs) == 3
@@ -112,7 +112,7 @@ def test_the_base_of_the_dockerfile_has_a_whole_version() -> None:
 
 
 def test_what_a_base_must_have_is_said() -> None:
-    """Of what is run on it, in stages that begin with it; `rm` and a shell are everywhere."""
+    """Check that the docs name the programs that stages on the base run; `rm` and a shell are always present."""
     stages = re.split(r"^FROM ", DOCKERFILE.read_text(), flags=re.MULTILINE)
     runs = [
         run
@@ -130,7 +130,7 @@ def test_what_a_base_must_have_is_said() -> None:
 
 
 def test_the_dockerfile_by_itself_knows_the_version() -> None:
-    """`docker build` and skaffold do not tell it."""
+    """Check the Dockerfile's default version, as `docker build` and skaffold pass none."""
     assert f"\nARG VERSION={version()}\n" in DOCKERFILE.read_text("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What of Kubernetes is missing is built by one `go build` for each module, or said in one line. The Go is a fake."""
+"""Test that missing Kubernetes programs are built by one `go build` a module, or reported in a line. Go is a fake."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.cache import Kept, NotBuilt, cache_folder
 from tools.kubernetes.build import build
 from tools.kubernetes.programs import GROUPS, PROGRAMS, find
 
-# Leaves a file for each package, and a line of what it was asked for.
+# Writes a file for each package, and a line with its arguments.
 GO = """#!/bin/sh
 [ "$1" = version ] && exec echo go version go1.99 linux/amd64
 echo "$@" >> "$GO_LOG"
@@ -23,7 +23,7 @@ for package; do echo built > "$folder/${package##*/}"; done
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Without Go, and with an empty cache; its programs are in the folder returned."""
+    """Set up a machine without Go and with an empty cache; return the folder of its programs."""
     monkeypatch.setenv("GO_LOG", str(tmp_path / "go.log"))
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
     return without_go(tmp_path, monkeypatch)

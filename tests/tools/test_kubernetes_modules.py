@@ -1,4 +1,4 @@
-"""Our Go modules are what `make kubernetes-lock` would write."""
+"""Test that the project's Go modules are up to date with `make kubernetes-lock`."""
 
 from __future__ import annotations
 

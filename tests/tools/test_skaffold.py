@@ -1,6 +1,6 @@
-"""skaffold.yaml names what there is: targets of the Dockerfile, values of the chart, Services that it makes.
+"""Test that skaffold.yaml names existing targets of the Dockerfile, values of the chart, and Services of the chart.
 
-Skaffold itself is not run: it wants an engine of Docker's. That it takes the file was tried by hand (docs/images.md).
+Skaffold itself does not run here, as it needs Docker; it was tested with the file by hand (docs/images.md).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ IMAGE_VARIABLES = re.compile(r"{{\.IMAGE_(REPO|TAG)_(\w+)}}")
 
 
 def patches_of(*profiles: str) -> list[dict[str, Any]]:
-    """In order. By RFC 6902 an `add` where something is replaces it."""
+    """Return the patches in order. By RFC 6902, an `add` replaces an existing value."""
     return [patch for name in profiles for patch in PROFILES[name]["patches"]]
 
 
 def images_of(*profiles: str) -> dict[str, dict[str, Any]]:
-    """What is built, by its name."""
+    """Return the artifacts by image name."""
     added = [patch["value"] for patch in patches_of(*profiles) if patch["path"] == ARTIFACTS]
     return {artifact["image"]: artifact for artifact in [*ALWAYS, *added]}
 
 
 def values_of(*profiles: str) -> dict[str, str]:
-    """What helm is told, as Skaffold would fill it in; raises on a patch that is for something else."""
+    """Return the values for helm, as Skaffold would fill them in; fail on a patch of anything else."""
     templates, values = dict(RELEASE["setValueTemplates"]), dict(RELEASE["setValues"])
     for patch in patches_of(*profiles):
         assert patch["op"] == "add"
@@ -64,7 +64,7 @@ def values_of(*profiles: str) -> dict[str, str]:
 
 @cache
 def rendered(*profiles: str) -> list[dict[str, Any]]:
-    """What the chart makes of it; its schema refuses values that it does not know."""
+    """Render the chart with the values; its schema rejects unknown ones."""
     told = [word for name, value in values_of(*profiles).items() for word in ("--set", f"{name}={value}")]
     command = [find("helm"), "template", RELEASE["name"], str(ROOT / RELEASE["chartPath"]), *told]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -117,6 +117,6 @@ def test_minimal_is_one_pod_of_each() -> None:
 
 
 def test_the_docs_say_which_skaffold_knows_its_version() -> None:
-    """Skaffold's own list of versions says it: another `apiVersion` wants to be looked up there."""
+    """Check the version in the docs: for another `apiVersion`, look it up in Skaffold's own list of versions."""
     docs = " ".join((ROOT / "docs" / "images.md").read_text().split())
     assert f"Skaffold 2.12.0 or newer, the first that knows `{CONFIG['apiVersion']}`" in docs

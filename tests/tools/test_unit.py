@@ -1,4 +1,4 @@
-"""`make unit`: what fails is run once more, alone (CONTRIBUTING.md)."""
+"""Test that `make unit` runs failed tests once more, alone (CONTRIBUTING.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PASSES, FAILS = "def test_it(): pass", "def test_it(): assert False"
 
 
 def unit(folder: Path, *words: str, **tests: str) -> tuple[int, str]:
-    """Status and output, in a project with these tests beside one of each kind that computes."""
+    """Run `make unit` in a project with these tests and one of each CPU-bound kind; return status and output."""
     (folder / "pyproject.toml").write_text(SETTINGS)
     (folder / "tools").mkdir()
     shutil.copy(ROOT / "tools" / "unit", folder / "tools")
@@ -44,7 +44,7 @@ def unit(folder: Path, *words: str, **tests: str) -> tuple[int, str]:
     whole.parent.mkdir()
     whole.write_text(PASSES)
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "JUNIT"))}
-    clean |= {"WORKERS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # the others take seconds to begin
+    clean |= {"WORKERS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # other plugins take seconds to load
     command = ["tools/unit", sys.executable, *words]
     done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stdout

@@ -22,7 +22,7 @@ from tools.images.storage import OWN_MOUNTS, buildah
 SUITE = "bookworm"  # Debian 12: Python 3.11
 PACKAGES = ("ca-certificates", "python3", "python3-venv")
 NAME = "localhost/penstock-base"
-MONTH = f"{datetime.now(UTC):%Y-%m}"  # the image is made again in the next month, with Debian's updates
+MONTH = f"{datetime.now(UTC):%Y-%m}"  # the image is rebuilt each month, with Debian's updates
 DEBIAN = Kept("image-base", f"{SUITE}-3-{MONTH}", "base.tar")
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -38,7 +38,7 @@ MEND = (
 
 
 def base() -> str:
-    """Return the name of the image; make it if it is missing. Raises NotBuilt."""
+    """Return the name of the image; build it if it is missing. Raises NotBuilt."""
     name = f"{NAME}:{DEBIAN.version}-{machine()}"
     if not _is_there(name):
         keep([DEBIAN], _debootstrap)
@@ -89,7 +89,7 @@ def _make(name: str) -> None:
         buildah("run", "--isolation", "chroot", "--network", "host", container, "sh", "-c", MEND)
         unwanted = [f"/{path}/*" for path in UNWANTED if path.startswith("var/")]
         buildah("run", "--isolation", "chroot", container, "sh", "-c", f"rm -rf {' '.join(unwanted)}")
-        # last, as an upgrade of the authorities' package writes that file anew
+        # last, as an upgrade of the authorities' package overwrites that file
         for path, content in ((AUTHORITIES, _authorities()), (PIP, _pip())):
             (Path(own) / path.name).write_bytes(content)
             buildah("copy", container, str(Path(own) / path.name), str(path))

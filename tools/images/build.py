@@ -18,7 +18,7 @@ from tools.images.storage import OWN_MOUNTS, buildah, kept_clean
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
-PREFIX = "localhost/"  # before the images' names; a registry's address, for those who push them there
+PREFIX = "localhost/"  # before the images' names; the address of a registry, to push them there
 PUSH_TIMEOUT_S = 1200.0
 LABELS = "org.opencontainers.image."  # and those of the Dockerfile
 NO_BASE = "where a base cannot be pulled: make images-base"
@@ -64,7 +64,7 @@ def targets() -> list[str]:
 def image(target: str, prefix: str = PREFIX, tag: str = "", base: str = "", source: str = "") -> Image:
     """Describe an image of the Dockerfile.
 
-    base: '' uses the base that the Dockerfile names. source: URL of the published sources, '' if there is none.
+    base: '' uses the base that the Dockerfile names. source: URL of the published sources, '' without one.
     """
     name = f"{prefix}penstock-{target}:{tag or version()}"
     given = {"BASE": base} if base else {}

@@ -16,7 +16,7 @@ from pathlib import Path
 from tools.cache import NotBuilt
 from tools.command import run
 
-# where the storage of images is mounted, it would stay mounted; root may do without
+# otherwise mounts of the images' storage would remain; root needs no namespace
 OWN_MOUNTS = () if os.geteuid() else ("unshare", "--mount", "--propagation", "private")
 OWNER = "PENSTOCK_BUILT_BY"
 OURS = "label=org.opencontainers.image.vendor=Penstock"  # every stage of the Dockerfile has it
@@ -31,7 +31,7 @@ def buildah(*words: str, timeout_s: float = TIMEOUT_S) -> str:
 
 @contextmanager
 def kept_clean() -> Iterator[list[str]]:
-    """Yield arguments for a build, and remove afterwards what it, killed and old builds left. Raises NotBuilt."""
+    """Yield arguments for a build, and afterwards remove leftovers of it, killed and old builds. Raises NotBuilt."""
     own = _owner()
     try:
         yield ["--build-arg", f"{OWNER}={own}"]

@@ -1,4 +1,4 @@
-"""python -m tools.kubernetes clients|apiserver|objects|collector|node: build what is missing, print where it is."""
+"""python -m tools.kubernetes clients|apiserver|objects|collector|node: build missing programs, print their paths."""
 
 import sys
 

@@ -12,7 +12,7 @@ from tools.cache import NotBuilt
 from tools.go import find_go, run_go
 from tools.kubernetes.programs import KUBERNETES, MODULE_PATH, PROGRAMS, Module, modules
 
-OLDEST_GO = "1.24.0"  # knows `tool`; `go mod tidy` raises the line to what the dependencies ask for
+OLDEST_GO = "1.24.0"  # supports `tool`; `go mod tidy` raises the line to the dependencies' requirement
 WHY_REPLACED = """\
 // k8s.io/kubernetes requires its parts as v0.0.0 and replaces them by folders of its own repository, which counts for
 // nobody who requires it. Here they are the parts as they were published with it: v1.X.Y is v0.X.Y of each."""

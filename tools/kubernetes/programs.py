@@ -33,9 +33,9 @@ ENVTEST = (
     "kube-apiserver",
     "etcd",
     "kubectl",
-)  # what KUBEBUILDER_ASSETS has, as Kubernetes' envtest fills it
+)  # the programs in KUBEBUILDER_ASSETS, as provided by Kubernetes' envtest
 
-WITHOUT_NODE = ("etcd", "promtool")  # what Debian has of the programs that need no node
+WITHOUT_NODE = ("etcd", "promtool")  # programs without need of a node that Debian packages
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,7 @@ class Module:
 
     name: str
     requires: Mapping[str, str]  # versions by module path
-    values: Mapping[str, str] = field(
-        default_factory=dict
-    )  # Go variables that say the version, as in releases
+    values: Mapping[str, str] = field(default_factory=dict)  # Go variables with the version, as in releases
 
     @property
     def folder(self) -> Path:
@@ -95,7 +93,7 @@ _COLLECTOR = Module(
 
 _KUBECTL = Program.of(_CONTROL, f"{KUBERNETES}/cmd/kubectl", KUBERNETES_VERSION)
 _HELM = Program.of(_CLIENTS, "helm.sh/helm/v4/cmd/helm", HELM_VERSION)
-# what is asked for together; programs of one module in one group are built by one `go build`
+# programs that are requested together; one `go build` builds those of one module in a group
 GROUPS = {
     "clients": (_KUBECTL, _HELM),  # for an existing cluster
     "apiserver": (
@@ -116,7 +114,7 @@ GROUPS = {
     ),
 }
 PROGRAMS = {program.kept.name: program for group in GROUPS.values() for program in group}
-MODULE_PATH = "penstock.dev/tools/"  # and the module's name
+MODULE_PATH = "penstock.dev/tools/"  # followed by the module's name
 
 
 def modules() -> list[Module]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 FENCE = re.compile(r"^ *(`{3,})")
 ITEM = re.compile(r"^( *)([-*]|\d+\.) +")
 TABLE = re.compile(r"^ *\|")
-# a link's target, where no code is: code comes first, so that it is passed over
+# the target of a link outside code: the first alternative matches code, to skip it
 LINK = re.compile(r"(`+)(?:(?!\1).)+?\1|(?P<before>\]\()(?P<target>[^)\s]+)(?P<after>\))", re.S)
 
 

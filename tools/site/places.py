@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[2]
 DOCS = "docs/"
 SOURCES = "sources/"
-# Pages that are not below docs/: each has on the site the path that it has in the repository.
+# Pages outside docs/: their paths on the site are those in the repository.
 ELSEWHERE = ("protos/*.md", "charts/*/README.md", "tests/*/README.md", "CHANGELOG.md", "CONTRIBUTING.md")
-README = "readme.md"  # on the site, where README.md would be the first page of all
+README = "readme.md"  # on the site, where README.md would be the home page
 PICTURES = (".png", ".svg")
 
 
@@ -39,7 +39,7 @@ def origin(uri: str) -> str:
 
 
 def _is_copied(path: str) -> bool:
-    """Return whether mkdocs copies it: all below docs/ except folders and the examples, which get pages."""
+    """Return whether mkdocs copies the file: all below docs/ except folders and the examples, which get pages."""
     return (ROOT / path).is_file() and not path.startswith(f"{DOCS}examples/")
 
 

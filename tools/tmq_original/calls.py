@@ -11,7 +11,7 @@ NAME_LIMIT, BODY_LIMIT = 255, 1 << 20  # bytes that Penstock accepts unless conf
 class Call:
     """Steps, separated by commas: `[B] OPERATION [queue] [body]`.
 
-    A step is asked by connection A unless it says B. Before the first one, A has created and opened the queue `q` and
+    A step uses connection A unless it says B. Before the first one, A has created and opened the queue `q` and
     B is connected. `n` and `x` are further names, of no queue as yet; `nil` is the MQID that no queue has. LEAVE
     disconnects, RESET disconnects with a reset, SEND sends hexadecimal bytes.
     """

@@ -1,4 +1,4 @@
-"""Ask a server the calls, as plain clients do, and name its answers."""
+"""Make calls to a server, as plain clients do, and name its answers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Conversation:
             sock.close()
 
     def ask(self, who: str, operation: str, *arguments: str) -> str:
-        """Carry out one step. Return what was answered, in words."""
+        """Execute one step. Return the answer in words."""
         if operation in ("LEAVE", "RESET"):
             self._leave(who, reset=operation == "RESET")
             return ""
@@ -120,14 +120,12 @@ class Conversation:
 
 
 def answers(address: Address, calls: Sequence[Call]) -> list[str]:
-    """Return what the server answers to the last step of each call."""
+    """Return the server's answer to the last step of each call."""
     conversations = []
     found = []
     for number, call in enumerate(calls):
         conversation = Conversation(address, number)
-        conversations.append(
-            conversation
-        )  # kept open: the original server does not survive every disconnection
+        conversations.append(conversation)  # kept open: some disconnections crash the original server
         for step in _steps(call):
             answer = conversation.ask(*step)
         found.append(answer)

@@ -1,4 +1,4 @@
-"""The table of docs/tmq.md: what each call is answered by either server, and why where they differ."""
+"""The table of docs/tmq.md: the answers of both servers to each call, and reasons for differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ END = "<!-- end of what tools.tmq_original writes -->"
 
 
 def table(calls: Sequence[Call], original: Sequence[str], ours: Sequence[str]) -> str:
-    """Return the Markdown table, and a line that says how many answers differ."""
+    """Return the Markdown table, and a line with the number of different answers."""
     different = sum(one != other for one, other in zip(original, ours, strict=True))
     lines = [f"{len(calls)} calls compared; {different} are answered differently.", ""]
     lines += ["| call | original server | Penstock | why they differ |", "|---|---|---|---|"]
@@ -22,7 +22,7 @@ def table(calls: Sequence[Call], original: Sequence[str], ours: Sequence[str]) -
 
 
 def parsed(text: str) -> dict[str, tuple[str, str]]:
-    """Return the answers of both servers by call, as the table in a page has them."""
+    """Return the answers of both servers by call, from the table in a page."""
     rows = [line.split(" | ") for line in _written(text).splitlines() if line.startswith("| `")]
     return {row[0].strip("|` "): (row[1], row[2].removesuffix(" |")) for row in rows}
 

@@ -1,1 +1,1 @@
-"""What all handlers work with: the console's components, validated requests, and routes. Knows no single route."""
+"""The base of all handlers: the console's components, validated requests, and routes; without any single route."""

@@ -20,7 +20,7 @@ DEFAULT_BODY = 1 << 20  # octets
 
 
 class Condition(Enum):
-    """Whether a change requires `If-Match`."""
+    """The cases in which a change requires `If-Match`."""
 
     NONE = "none"
     MATCH = "match"  # required

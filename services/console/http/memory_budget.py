@@ -57,7 +57,7 @@ class ConcurrencyLimit:
 
     @contextlib.contextmanager
     def slot(self) -> Iterator[None]:
-        """Hold a slot. Raises Problem 429 if there is none."""
+        """Hold a slot. Raises Problem 429 if all are in use."""
         if not self._left:
             text = f"{MAX_OPERATIONS} {self._what} are in progress: try again soon"
             raise Problem(429, "too_many_questions", text, headers={"Retry-After": str(RETRY_S)})
@@ -69,7 +69,7 @@ class ConcurrencyLimit:
 
 
 class Share:
-    """What one request has reserved."""
+    """The memory that one request has reserved."""
 
     def __init__(self, budget: MemoryBudget) -> None:
         self.octets = 0

@@ -28,7 +28,7 @@ def run_of(identifier: str) -> str:
 
 
 class Kind(StrEnum):
-    """What a job does."""
+    """The operation of a job."""
 
     REDRIVE = "redrive"
     PURGE = "purge"

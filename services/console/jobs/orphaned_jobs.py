@@ -62,5 +62,5 @@ class OrphanedJobs:
         progress = stored_progress(self._store, job["kind"], queue, job["id"])
         if progress is not None and (moved := await progress.moved()):
             await self._shared.end_orphan(job, max(moved, job["moved"]))
-            if job["kind"] != Kind.EMPTY:  # its count expires by itself, as its console may come back
+            if job["kind"] != Kind.EMPTY:  # its count expires, as its console may return
                 await progress.forget()

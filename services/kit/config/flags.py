@@ -42,7 +42,7 @@ def tree_of(given: Sequence[GivenFlag]) -> Tree:
     """Return the flags as a tree of settings, with text values as from the environment.
 
     Empty values of a repeatable flag are dropped: a script may pass `--neighbour "$N"` with an empty N, and the list is
-    then empty, whatever the file says.
+    then empty, even if the file sets it.
     """
     tree: Tree = {}
     for one in given:

@@ -1,6 +1,6 @@
 """Assign metric labels to a limited number of queues; all others are `_other`.
 
-Prometheus keeps a series per label, so their number must be bounded whatever clients create. If all labels are in use,
+Prometheus keeps a series per label, so their number must be bounded for any number of queues. If all labels are in use,
 a new queue takes that of a queue unused for `IDLE_S`; otherwise short-lived queues would occupy all labels for ever.
 Until then a label is kept, because a series that restarts says less.
 """

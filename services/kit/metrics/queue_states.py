@@ -105,7 +105,7 @@ class States(Protocol):
 
     @property
     def unreadable(self) -> Collection[str]:
-        """Those that are there, and nobody can say how they stand."""
+        """Return the existing queues whose state is unavailable."""
 
 
 @dataclass(slots=True)

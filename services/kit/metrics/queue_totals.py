@@ -37,7 +37,7 @@ Family = CounterMetricFamily | HistogramMetricFamily
 
 
 class Done(Protocol):
-    """What was done with one queue since the last report of the store."""
+    """The operations on one queue since the last report of the store."""
 
     @property
     def numbers(self) -> Sequence[int]:

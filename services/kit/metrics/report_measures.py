@@ -1,4 +1,4 @@
-"""Declare the metrics of the latest analytics report; there are none without a report."""
+"""Declare the metrics of the latest analytics report; they are absent without a report."""
 
 from __future__ import annotations
 

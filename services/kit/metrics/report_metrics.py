@@ -33,7 +33,7 @@ class ReportMetrics(Collector):
         self._values: ReportValues | None = None
 
     def update(self, values: ReportValues | None) -> None:
-        """Take the values of a report; None: there is none."""
+        """Take the values of a report; None removes them."""
         self._values = values
 
     def collect(self) -> Iterator[GaugeMetricFamily]:

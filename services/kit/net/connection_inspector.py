@@ -18,7 +18,7 @@ MAX_TEXT = 256  # characters of a certificate's or an operator's name
 
 
 class Closing(enum.StrEnum):
-    """What `close` did."""
+    """The outcome of `close`."""
 
     CLOSED = "closed"  # output is flushed, then FIN is sent
     RESET = "reset"  # the connection was closing already, or not open yet

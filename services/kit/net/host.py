@@ -14,7 +14,7 @@ ConnectionT_contra = TypeVar("ConnectionT_contra", contravariant=True)
 
 
 class Host(Protocol[ConnectionT_contra]):
-    """What a connection needs of its listener or dialler."""
+    """The interface of a listener or dialler for its connections."""
 
     loop: asyncio.AbstractEventLoop
     now: Callable[[], float]  # the loop's clock

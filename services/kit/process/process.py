@@ -85,7 +85,7 @@ class EdgeProcess(Generic[SettingsT]):
     async def run(self, stop: Stop) -> bool:
         """Serve until told to stop. Return True if it drained in order.
 
-        Raises SettingsError, and whatever the edge raises when it starts.
+        Raises SettingsError, and the edge's own errors at its start.
         """
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_loop_error)

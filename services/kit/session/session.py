@@ -26,7 +26,7 @@ class Peer:
 
 
 class Wire(Protocol):
-    """What a session can do with its connection. Nothing here raises after the connection is lost."""
+    """The interface of a connection for its session. Its methods do not raise after the connection is lost."""
 
     @property
     def peer(self) -> Peer:

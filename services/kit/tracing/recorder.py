@@ -96,7 +96,7 @@ class TokenBucket:
         self._at = time.monotonic()
 
     def take(self) -> bool:
-        """Take a token; return False if there is none."""
+        """Take a token; return False if no token is left."""
         if self._left < 1:
             now = time.monotonic()
             self._left = min(self._most, self._left + (now - self._at) * self._per_s)

@@ -50,7 +50,7 @@ class Neighbour:
 
     @property
     def is_down(self) -> bool:
-        """Whether a link is needed and missing."""
+        """Return True if a link is needed and missing."""
         link = self.link
         return not self.is_same_store and (link is None or not link.has_met or link.ended.is_set())
 

@@ -112,7 +112,7 @@ def _of_others(settings: NodeSettings) -> str | None:
 
 
 def _advertised(host: str) -> str:
-    """Return the listener's own address if it can stand in a node's name. Raises SettingsError."""
+    """Return the listener's own address if it can be part of a node's name. Raises SettingsError."""
     address = ipaddress.ip_address(host)
     if address.is_unspecified:
         why = f"listeners.ring.host {host} is not an address that others can connect to"

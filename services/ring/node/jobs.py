@@ -76,7 +76,7 @@ class Jobs:
             self._loop.call_soon(self._answer)
 
     def fail(self, job: Job) -> None:
-        """End a job because of an internal error, whatever of it is still under way."""
+        """End a job because of an internal error, including its pending operations."""
         job.parts = 1
         self.end(job, False)
 

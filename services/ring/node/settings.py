@@ -23,7 +23,7 @@ OptionalPort = Annotated[int, Field(ge=0, le=0xFFFF)]
 
 
 def _host(text: str) -> str:
-    """Check a host that others connect to; it stands in the node's name, before its first `:`."""
+    """Check a host that others connect to; it is the part of the node's name before its first `:`."""
     if text and (":" in text or not WORD.fullmatch(text)):
         raise ValueError(
             "must be an IPv4 address or a name that others can resolve; for IPv6 use a name, as a node's name has the "

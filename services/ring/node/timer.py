@@ -24,7 +24,7 @@ class Timer:
         self._pause_until = 0.0  # nothing times out before, as the process was stopped
 
     def set(self) -> None:
-        """Set the alarm anew, after whatever may have changed what is due."""
+        """Set the alarm again, after a possible change of the next deadline."""
         if (due := self._node.deadline()) is not None:
             self._alarm.set(due, self._loop.time())
 

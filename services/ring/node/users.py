@@ -39,7 +39,7 @@ class MergedSource:
     """A UserSource that alternates between stored messages and requests in memory, even with room for one."""
 
     def __init__(self, outgoing: Outgoing, remote_requests: RemoteRequests, marks: Marks) -> None:
-        """Alternate between `outgoing` and `remote_requests`; `marks` is told of what leaves the store."""
+        """Alternate between `outgoing` and `remote_requests`; `marks` is notified of messages that leave the store."""
         self._outgoing = outgoing
         self._remote_requests = remote_requests
         self._marks = marks

@@ -28,7 +28,7 @@ class Assignment:
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether the queue's document, as it is now, assigns it to one connection at a time."""
+        """Return True if the queue's current document assigns it to one connection at a time."""
         return self.queue.spec.bindings.rqp_mca.exclusive
 
 

@@ -13,7 +13,7 @@ from services.rqp.mca.directory import Endpoint
 
 
 class ChannelListener(Protocol):
-    """What a channel reports to. Nothing is reported after the channel was closed or reported its loss."""
+    """The listener of a channel's events. They end when the channel is closed or has reported its loss."""
 
     def awaited(self, channel: Channel) -> int:
         """Return how many messages sent on the channel are unconfirmed."""

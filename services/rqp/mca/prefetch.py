@@ -27,7 +27,7 @@ TOO_LARGE = "too_large_for_peers"  # of dead letters: the limit was lowered afte
 
 
 class PrefetchClient(Protocol):
-    """What sends the leased messages."""
+    """The sender of the leased messages."""
 
     def put(self, is_certain: bool, count: int) -> None:
         """Send `count` more leased messages, all of one kind."""
@@ -153,7 +153,7 @@ class Prefetch:
             )
 
     async def take(self, want: int) -> tuple[list[Delivery], bool]:
-        """Lease messages, whatever the queue's mode. Return them and whether there may be more. Raises StoreError."""
+        """Lease messages in any mode of the queue. Return them and whether there may be more. Raises StoreError."""
         pipe = self._service.pipe(self._queue)
 
         def unwanted(taken: tuple[list[Delivery], bool]) -> None:

@@ -67,7 +67,7 @@ class AuditFilter:
 
     @property
     def is_of_texts(self) -> bool:
-        """Whether the filter has conditions on texts."""
+        """Return True if the filter has conditions on texts."""
         return bool(self.who or self.action or self.target)
 
     def fits(self, entry: AuditEntry) -> bool:

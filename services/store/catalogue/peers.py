@@ -69,7 +69,7 @@ class Peers:
         return peer
 
     async def document(self, name: str) -> bytes:
-        """Return the stored document, for `read` and `seen`; b"" if there is none."""
+        """Return the stored document, for `read` and `seen`; b"" without one."""
         found = await self._registry.link.call("HGET", self._registry.keys.peers, encode_name(name))
         return b"" if found is None else bytes(found)
 

@@ -149,7 +149,7 @@ class StreamReader:
         return _state(found)
 
     def first_from(self, key: str, start: str) -> str:
-        """Return the id of the first entry at or after `start`, '' if there is none."""
+        """Return the id of the first entry at or after `start`, '' without one."""
         return next(iter(self.ids_from(key, start, 1)), "")
 
     def ids_from(self, key: str, start: str, number: int) -> list[str]:

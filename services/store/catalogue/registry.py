@@ -92,14 +92,14 @@ class Registry:
         self._connector = connector
 
     async def epoch(self) -> str:
-        """Return the epoch, '<dataset>.<generation>'. Raises NotInitialised if there is none."""
+        """Return the epoch, '<dataset>.<generation>'. Raises NotInitialised if it is missing."""
         found = await self.link.call("GET", self.keys.epoch)
         if found is None:
             raise NotInitialised
         return str(found.decode())
 
     async def initialise(self) -> str:
-        """Load the functions where they are missing, begin a dataset if there is none, and return the epoch."""
+        """Load the functions where they are missing, begin a dataset in an empty store, and return the epoch."""
         try:
             await self._connector.on_every_primary(_load_functions)
         except (RedisError, OSError, TimeoutError) as error:
@@ -243,7 +243,7 @@ class Registry:
         return reply if found is None else str(found.decode())
 
     async def reply_of(self, request: bytes) -> str | None:
-        """Return the remembered reply to a request, None if there is none any more."""
+        """Return the remembered reply to a request, None if it is unknown or has expired."""
         found = await self.link.call("GET", self.keys.request(request))
         return None if found is None else str(found.decode())
 

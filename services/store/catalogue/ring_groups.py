@@ -49,23 +49,23 @@ class NodeState:
 
     @property
     def is_away(self) -> bool:
-        """Whether the node states a reason not to take part."""
+        """Return True if the node states a reason not to take part."""
         return not self.is_silent and bool(self.state.get("away"))
 
     @property
     def is_led(self) -> bool:
-        """Whether the node knows a current leader."""
+        """Return True if the node knows a current leader."""
         return not self.is_silent and bool(self.state.get("is_led", True))
 
     @property
     def is_linked(self) -> bool:
-        """Whether the node is linked on both sides."""
+        """Return True if the node is linked on both sides."""
         links = self.state.get("predecessor"), self.state.get("successor")
         return not self.is_silent and None not in links
 
     @property
     def is_leader(self) -> bool:
-        """Whether the node leads its group."""
+        """Return True if the node leads its group."""
         return not self.is_silent and bool(self.state.get("is_leader"))
 
     def as_json(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Group:
 
     @property
     def is_ring(self) -> bool | None:
-        """Whether all nodes form one closed chain; None if nodes of other stores may be in between."""
+        """Return True if all nodes form one closed chain; None if nodes of other stores may be in between."""
         if any(each.is_closed for each in self.chains):
             return len(self.chains) == 1
         active = [seen for seen in self.nodes if not seen.is_silent]

@@ -20,7 +20,7 @@ KEEP_MS = 300_000  # the result expires this long after the last poll
 
 
 class DeliveryStatus(Enum):
-    """Whether and how a message left its queue."""
+    """The status of a tracked message: still in its queue, or how it left."""
 
     WAITS = "waits"  # it is in the queue, possibly leased
     SETTLED = "settled"  # a consumer acknowledged it

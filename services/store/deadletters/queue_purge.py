@@ -12,7 +12,7 @@ from services.store.pipeline.domain import Domain
 
 @dataclass(frozen=True, slots=True)
 class PurgePreview:
-    """What a purge would remove now."""
+    """The messages that a purge would remove now."""
 
     until: str  # opaque position of the last message; later messages are not removed
     messages: int
@@ -34,7 +34,7 @@ async def preview_purge(domain: Domain, queue: Queue) -> PurgePreview:
 
 @dataclass(frozen=True, slots=True)
 class PurgeProgress:
-    """What a purge has removed so far."""
+    """The messages that a purge has removed so far."""
 
     messages: int
     octets: int  # of bodies and attributes

@@ -186,7 +186,7 @@ class Log:
         return {pairs[i].decode(): pairs[i + 1].decode() for i in range(0, len(pairs), 2)}
 
     async def size(self) -> tuple[int, int]:
-        """Return the number of entries, and when the oldest was stored (ms since 1970; 0 if there is none)."""
+        """Return the number of entries, and when the oldest was stored (ms since 1970; 0 if the log is empty)."""
         link, stream = self.domain.link, self.keys.log[0]
         oldest = await link.call("XRANGE", stream, "-", "+", "COUNT", 1)
         return int(await link.call("XLEN", stream)), int(oldest[0][1][3]) if oldest else 0

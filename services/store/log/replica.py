@@ -1,6 +1,6 @@
 """Replicate the log between linked stores: this store's identity, the numbers it holds, and storing others' entries.
 
-Every operation can be repeated: numbers that are held already are skipped, whichever neighbour sends them. Times in ms.
+Every operation can be repeated: numbers that are held already are skipped, from any neighbour. Times in ms.
 """
 
 from __future__ import annotations

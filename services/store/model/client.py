@@ -20,7 +20,7 @@ class ConnectedPeer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client of an edge. Unknown properties are empty, and denied wherever `access` requires them."""
+    """A client of an edge. Unknown properties are empty, and denied if `access` requires them."""
 
     edge: str
     address: str = ""

@@ -68,7 +68,7 @@ class Delivery:
 
     @property
     def note(self) -> str:
-        """The note of an earlier holder (`Messages.note`), '' if there is none."""
+        """The note of an earlier holder (`Messages.note`), '' without one."""
         return self.history.split(b" ", 2)[2].decode() if self.history.count(b" ") > 1 else ""
 
     def records(self) -> list[bytes]:

@@ -62,7 +62,7 @@ def decode(record: bytes) -> Content:
 
 
 def packed_attributes(record: bytes) -> bytes:
-    """Return a record's attributes as encoded; b'' if it has none or is damaged."""
+    """Return a record's attributes as encoded; b'' without attributes or if it is damaged."""
     if not record[:1] or not record[0] & 1 or len(record) < 6:
         return b""
     return record[6 : 6 + ATTRIBUTES_HEAD.unpack_from(record, 4)[0]]

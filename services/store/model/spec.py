@@ -198,7 +198,7 @@ class QueueSpec(Document):
         return [*self.numbers(), *(self.remote.destinations() if self.remote is not None else ())]
 
     def subscription(self, name: str) -> str:
-        """Return the queue's subscription to the log as JSON; '' if it has none."""
+        """Return the queue's subscription to the log as JSON; '' without one."""
         patterns = self.bindings.text.subscribe
         if not patterns:
             return ""

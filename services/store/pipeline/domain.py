@@ -105,7 +105,7 @@ class Domain:
         await self.link.close()
 
     async def epoch(self) -> str:
-        """Return the domain's epoch in the store, '' if it has none."""
+        """Return the domain's epoch in the store, '' without one."""
         found = await self.link.call("GET", self.keys.epoch)
         return found.decode() if found else ""
 

@@ -60,7 +60,7 @@ class Flight:
         self._give_back = give_back
 
     async def send_next(self, connection: AbstractConnection) -> bool:
-        """Send the oldest waiting call; return False if there is none."""
+        """Send the oldest waiting call; return False if no call waits."""
         self.call = self._waiting.next() if self._session.is_open else None
         if self.call is None:
             return False

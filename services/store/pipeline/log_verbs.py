@@ -18,8 +18,8 @@ class LogVerbs:
     def send(self, source: Source, send: Send, replicas: int) -> None:
         """Append lines to the log and copies to queues, all or nothing.
 
-        Answers BindingsChanged if the copies must be made anew. A queue's access list is not checked: a queue with
-        copies admits the text service whatever the client (`bindings.contradiction`).
+        Answers BindingsChanged if the copies must be made again. A queue's access list is not checked: a queue with
+        copies admits the text service for any client (`bindings.contradiction`).
         """
         if self._traced is not None:
             self._traced.send(source, send)

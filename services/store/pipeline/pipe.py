@@ -116,7 +116,7 @@ class Pipe:
 
     @property
     def is_asking(self) -> bool:
-        """Whether a call is in flight; operations are then gathered for the next one."""
+        """Return True if a call is in flight; operations are then gathered for the next one."""
         return self._flight.call is not None
 
     @property

@@ -1,6 +1,6 @@
 """Tracing of a domain's operations: stamp trace contexts on published records and record spans of outcomes.
 
-Operations call it before the gate, so that refused ones have spans, too. An untraced process has none.
+Operations call it before the gate, so that refused ones have spans, too. An untraced process records no spans.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Waiting:
 
     @property
     def congested(self) -> bool:
-        """Whether the pending octets exceed the limit: edges must stop reading."""
+        """Return True if the pending octets exceed the limit: edges must stop reading."""
         return self.pending_bytes > self.max_bytes
 
     def when_clear(self, resume: Callable[[], None]) -> None:

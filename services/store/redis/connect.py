@@ -179,7 +179,7 @@ def _node(node: list[Any], asked: Address) -> Address:
     """Return the address of a node of CLUSTER SLOTS: [host, port, id, [names and values of metadata]].
 
     The host is null if it is that of the asked node (`cluster-preferred-endpoint-type unknown-endpoint`), '' if the
-    node does not know its address yet, and '?' if the type is hostname and it has none.
+    node does not know its address yet, and '?' if the type is hostname and the node has no hostname.
     """
     host = (node[0] or b"").decode()
     if node[0] is not None and host in UNKNOWN_HOSTS:
@@ -201,7 +201,7 @@ class Connector:
 
     @property
     def may_fail_over(self) -> bool:
-        """Whether a replica may become primary."""
+        """Return True if a replica may become primary."""
         return self.url.mode in ("sentinel", "cluster")
 
     async def connect(self, key: str, opens_within_s: float = OPEN_TIMEOUT_S) -> AbstractConnection:

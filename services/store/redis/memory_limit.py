@@ -55,7 +55,7 @@ def half_of_rest(limit: MemoryLimit, others: int, least: int) -> Share:
 
 
 def _group_limits(root: Path) -> Iterator[MemoryLimit]:
-    """Yield the limits of the process's group and its visible parents. The root group of version 2 has none."""
+    """Yield the limits of the process's group and its visible parents. The root group of version 2 has no limit."""
     for kind, top, path in _groups(root):
         for folder in (top / path, *(top / path).parents):
             if not folder.is_relative_to(top):

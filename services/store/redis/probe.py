@@ -60,7 +60,7 @@ class Promises:
 
     @property
     def fsyncs(self) -> bool:
-        """Whether the server calls fsync before it answers."""
+        """Return True if the server calls fsync before it answers."""
         known = self.settings
         return (
             known.get("appendonly") == "yes"
@@ -70,7 +70,7 @@ class Promises:
 
     @property
     def fails_over(self) -> bool:
-        """Whether another server may take over; then only replicated data survives."""
+        """Return True if another server may take over; then only replicated data survives."""
         return self.mode in ("sentinel", "cluster")
 
     @property
@@ -119,7 +119,7 @@ class Promises:
             )
 
     def keeps(self, level: str) -> bool:
-        """Return whether the store can keep the level, whatever its replicas are now: each publish checks these."""
+        """Return whether the store can keep the level, apart from its current replicas, which each publish checks."""
         return level != "fsync" or (self.fsyncs and not self.fails_over)
 
     def findings(self, *, production: bool = False) -> list[Finding]:

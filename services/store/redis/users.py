@@ -54,7 +54,7 @@ async def _kept(connector: Connector, server: Address | None, answer: object) ->
     ((_, saved),) = await connector.ask_each([server], "ACL", "SAVE")
     if not isinstance(saved, Exception):
         return Applied(place, kept="in its ACL file")
-    if isinstance(saved, ResponseError):  # it has none
+    if isinstance(saved, ResponseError):  # the server has no ACL file
         ((_, saved),) = await connector.ask_each([server], "CONFIG", "REWRITE")
     return Applied(place, kept=NOT_KEPT if isinstance(saved, Exception) else "in its configuration file")
 

@@ -1,6 +1,6 @@
 """Select a bounded number of figures from a report, for metrics.
 
-Queues are those with the most used error budgets, 20 at most, whatever the report has.
+Queues are those with the most used error budgets, 20 at most, for any size of the report.
 """
 
 from __future__ import annotations

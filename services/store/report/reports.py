@@ -41,7 +41,7 @@ def write_report(url: str, report: bytes, now_ms: int, *, patience_s: float = 30
 
 
 async def read_report(registry: Registry) -> Report | None:
-    """Return the report, None if there is none yet. Raises ReportUnknown, StoreFault, StoreUnavailable."""
+    """Return the report, None before the first one. Raises ReportUnknown, StoreFault, StoreUnavailable."""
     found = await registry.link.call("GET", registry.keys.report)
     if found is None:
         return None

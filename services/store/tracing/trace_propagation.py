@@ -22,7 +22,7 @@ FORWARD = "forward"
 
 
 class TracePropagation:
-    """Of a process. One that is not traced has none: whoever forwards looks once a message whether there are any."""
+    """Trace propagation of a traced process; untraced processes have None, which forwarding checks once a message."""
 
     def __init__(self, recorder: Recorder, delivery_spans: Callable[[Queue], DeliverySpans]) -> None:
         """delivery_spans: what is out of a queue, among others, and traced."""

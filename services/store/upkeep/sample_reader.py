@@ -39,7 +39,7 @@ class SampleReader:
         self._floor = ""
 
     async def next(self, count: int = PAGE) -> list[StoredSample]:
-        """Return up to `count` samples after `place`, the oldest first; [] if there are none now."""
+        """Return up to `count` samples after `place`, the oldest first; [] without new ones."""
         if not self.place:
             await self._begin()
         found = await self._link.call("XRANGE", self._key, f"({self.place}", "+", "COUNT", count)
@@ -70,7 +70,7 @@ class SampleReader:
         return last if last and parse_id(last) < parse_id(self.place) else self.place
 
     async def _last(self) -> str:
-        """Return the id of the newest sample, '' if there is none."""
+        """Return the id of the newest sample, '' without samples."""
         found = await self._link.call("XREVRANGE", self._key, "+", "-", "COUNT", 1)
         return str(found[0][0].decode()) if found else ""
 

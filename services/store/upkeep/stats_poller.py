@@ -38,7 +38,7 @@ class QueueStats:
     duplicates: int  # total
     fenced: int  # total
     octets: int
-    oldest_age_s: float  # of the oldest unsettled message; 0 if there is none
+    oldest_age_s: float  # of the oldest unsettled message; 0 without messages
     used: float  # share of its bounds (see `used_part`)
 
 

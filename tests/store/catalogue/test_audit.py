@@ -30,7 +30,7 @@ async def test_lines_are_returned_newest_first(desk: Desk) -> None:
 
 
 async def test_pages_continue_each_other(desk: Desk) -> None:
-    """Also if a line is appended in between."""
+    """Check that pages continue each other even if a line is appended in between."""
     audit = desk.store.audit
     for number in range(7):
         await audit.append(replace(ENTRY, detail=str(number)))
@@ -96,7 +96,7 @@ async def test_minor_entries_do_not_displace_others(desk: Desk, server: Server) 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 10])
 async def test_both_streams_are_read_as_one_log(desk: Desk, server: Server, limit: int) -> None:
-    """Also if lines of both have the same id."""
+    """Check that both streams are merged, including lines with equal ids."""
     for key, ids in ((KEY, "5-0 5-1 7-0 9-0"), (RegistryKeys().audit_minor, "4-0 5-0 5-1 7-0 8-0")):
         for identifier in ids.split():
             server.call("XADD", key, identifier, "who", "eve")

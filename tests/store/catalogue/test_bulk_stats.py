@@ -39,7 +39,7 @@ async def busy(desk: Desk, name: str, domain: str) -> Queue:
 
 
 async def test_bulk_statistics_equal_those_of_each_queue(desk: Desk) -> None:
-    """In two domains, including unused queues."""
+    """Check this for queues of two domains, including unused ones."""
     queues = [await busy(desk, "one", "main"), await busy(desk, "two", "elsewhere"), await desk.queue("none")]
     told = (await desk.store.listing.stats_of(queues)).stats
     assert list(told) != []
@@ -55,7 +55,7 @@ async def test_bulk_statistics_equal_those_of_each_queue(desk: Desk) -> None:
 
 
 async def test_deleted_queue_is_omitted(desk: Desk) -> None:
-    """Listing queues and reading their statistics never fails because of a deletion in between."""
+    """Check that a deletion between listing queues and reading their statistics causes no failure."""
     queues = [await desk.queue(f"q{number}") for number in range(3)]
     await desk.store.catalogue.delete(queues[1])
     assert list((await desk.store.listing.stats_of(queues)).stats) == ["q0", "q2"]
@@ -96,7 +96,7 @@ async def test_unreachable_store_is_the_error_of_each_queue(own_server: Server) 
 
 
 async def test_damaged_queue_does_not_affect_others(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    """Whichever key is damaged; it is logged once."""
+    """Check this for each damaged key; the damage is logged once."""
     queues = [await busy(desk, f"q{number}", "main") for number in range(4)]
     for key in (queues[1].keys[6], queues[2].keys[1]):
         await desk.domain.link.call("SET", key, "damage")
@@ -125,7 +125,7 @@ async def test_non_numeric_counters_are_reported(desk: Desk) -> None:
 
 @pytest.mark.parametrize("place", range(1, 8))
 async def test_damaged_queue_can_be_deleted(desk: Desk, place: int) -> None:
-    """Whichever key is damaged, but not by a deletion that requires an empty queue."""
+    """Check this for each damaged key; a deletion that requires an empty queue is refused."""
     queue = await busy(desk, "q", "main")
     await desk.domain.link.call("SET", queue.keys[place], "damage")
     with pytest.raises(QueueNotEmpty):

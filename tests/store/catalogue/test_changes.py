@@ -18,7 +18,9 @@ NODE = PeerSpec(protocol="ring", addresses=["10.0.0.8"])
 async def test_committed_change_with_lost_notice_has_an_unknown_outcome(own_server: Server) -> None:
     async with Desk(own_server) as desk:
         queue = await desk.queue()
-        own_server.call("ACL", "SETUSER", "default", "-publish")  # it tells nobody, which is what comes last
+        own_server.call(
+            "ACL", "SETUSER", "default", "-publish"
+        )  # the notification, the last step, is refused
         with pytest.raises(OutcomeUnknown):
             await desk.store.catalogue.release(Listed(queue.name, queue.qid, "test"))
         assert (await desk.store.catalogue.find(queue.name)).owner == "released test"
@@ -54,12 +56,12 @@ async def test_queue_is_deleted_only_if_not_declared_meanwhile(desk: Desk) -> No
         await desk.store.catalogue.delete(queue, declared=declared)
     assert (await desk.store.listing.stats(queue))["ready"] == 1
     assert await desk.store.catalogue.delete(queue, declared=await desk.store.catalogue.declared(queue)) == 1
-    with pytest.raises(QueueChanged):  # it is gone
+    with pytest.raises(QueueChanged):  # it is deleted
         await desk.store.catalogue.delete(queue, declared=declared)
 
 
 async def test_partly_deleted_queue_can_be_deleted(desk: Desk) -> None:
-    """The first deletion may have died before the name was freed."""
+    """Check that a deletion which failed before it freed the name can be completed."""
     queue = await desk.queue()
     await desk.store.get_domain(queue.domain).delete(queue, "Delete")
     assert await desk.store.registry.document(queue.name) is not None

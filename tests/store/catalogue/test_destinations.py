@@ -28,7 +28,7 @@ async def refused_to(desk: Desk, name: str, spec: dict[str, Any]) -> str:
 
 
 async def test_number_of_a_peer_is_the_destination_of_one_queue(desk: Desk) -> None:
-    """rqp_mca.md 2.3: the peer assigns its queue to one sender and excludes others."""
+    """Check that two queues cannot lead to one number: the peer serves one sender at a time (rqp_mca.md 2.3)."""
     await desk.queue("west", **away(7, "west", "south"))
     said = await refused_to(desk, "again", away(7, "east", "west"))
     assert said.startswith(
@@ -40,7 +40,7 @@ async def test_number_of_a_peer_is_the_destination_of_one_queue(desk: Desk) -> N
     await desk.queue("elsewhere", **away(7, "east"))
     await desk.queue("of another number", **away(8, "west"))
     await desk.queue("cast 1", **away(7, "west", protocol="rqp-cast"))
-    await desk.queue("cast 2", **away(7, "west", protocol="rqp-cast"))  # rqp_cast.md 4.4: they take turns
+    await desk.queue("cast 2", **away(7, "west", protocol="rqp-cast"))  # rqp_cast.md 4.4: senders take turns
 
 
 async def test_queue_for_all_peers_claims_each_of_them(desk: Desk) -> None:
@@ -71,7 +71,7 @@ async def test_destination_is_freed_by_change_and_deletion(desk: Desk) -> None:
 
 
 async def test_documents_without_destinations_get_them_when_declared(desk: Desk) -> None:
-    """Two conflicting ones of an older version are both served until one is declared again."""
+    """Check that two conflicting queues of an older version are both served until one is declared again."""
     queues = [await desk.queue(name) for name in ("one", "two")]
     keys = desk.store.registry.keys
     for queue in queues:

@@ -94,7 +94,7 @@ async def test_one_of_many_concurrent_claims_on_a_number_succeeds(desk: Desk) ->
 
 
 async def test_repeated_create_does_not_change_the_number(desk: Desk) -> None:
-    """A second `create` of the name changes nothing, and claims nothing."""
+    """Check that a second `create` of a name changes nothing and claims no number."""
     await desk.queue("orders", **mca(7))
     with pytest.raises(Exception, match="exists already"):
         await desk.store.catalogue.declare("orders", QueueSpec(**mca(9)), "test")
@@ -132,7 +132,7 @@ async def test_number_of_a_deleted_queue_is_unknown_after_the_notice(desk: Desk)
 
 
 async def test_lookup_in_progress_during_a_change_is_not_cached() -> None:
-    """The result may predate the change."""
+    """Check that a lookup during a change is not cached, as its result may predate the change."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(**mca(7), ack_level="fsync"))
 
     async def look(_: str) -> Queue:
@@ -190,7 +190,7 @@ def lacks(desk: Desk, number: int) -> Callable[[], Awaitable[bool]]:
 
 
 async def test_unknown_numbers_are_refused_locally_during_a_flood(desk: Desk) -> None:
-    """Known ones are found as usual, and new ones after their notice."""
+    """Check that during a flood known numbers are found, and new ones after their notice."""
     await desk.queue("orders", **mca(7))
     async with desk.another() as edge:
         edge.store.start_serving()
@@ -255,7 +255,7 @@ async def test_watcher_is_notified_until_it_is_removed(desk: Desk) -> None:
         edge.store.start_serving()
         told: list[str] = []
         end = edge.store.catalogue.watch(told.append)
-        edge.store.catalogue.watch(lambda name: 1 // 0)  # somebody's fault is not the others'
+        edge.store.catalogue.watch(lambda name: 1 // 0)  # a failing watcher must not affect the others
         await until(lambda: EVERYTHING in told)
         queue = await desk.queue("orders")
         await until(lambda: "orders" in told)

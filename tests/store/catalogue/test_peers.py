@@ -204,7 +204,7 @@ async def test_peers_are_added_changed_and_removed(desk: Desk) -> None:
 
 
 async def test_last_declaration_determines_the_owner(desk: Desk) -> None:
-    """docs/store.md, Numbers and transmission queues."""
+    """Check that the last declaration sets the owner (docs/store.md, Numbers and transmission queues)."""
     peers = desk.store.peers
     assert await peers.apply("shop", MCA, "operator")
     assert await peers.find("shop") == Peer("shop", MCA, "operator")
@@ -213,7 +213,7 @@ async def test_last_declaration_determines_the_owner(desk: Desk) -> None:
 
 
 async def test_document_of_an_older_version_has_no_owner(desk: Desk) -> None:
-    """It stored the spec alone."""
+    """Check that a document of an older version, which stored the spec alone, has no owner."""
     kept = CAST.model_dump_json(by_alias=True, exclude_defaults=True)
     await desk.domain.link.call("HSET", desk.store.registry.keys.peers, "shop", kept)
     assert await desk.store.peers.find("shop") == Peer("shop", CAST, "")

@@ -51,7 +51,7 @@ async def test_name_is_declared_once(desk: Desk) -> None:
 
 @pytest.mark.parametrize("name", ["a", "\u00e4" * 127, "\udcff\udc80", "a b:{c}", "x" * 255, '"\\', "\0"])
 async def test_names_may_have_any_octets(desk: Desk, name: str) -> None:
-    """tmq.md 2.1"""
+    """Check that queues with names of any octets work (tmq.md 2.1)."""
     queue, new = await desk.store.catalogue.declare(name, QueueSpec(), "test")
     assert new
     await desk.put(queue, b"x")
@@ -89,7 +89,7 @@ async def test_replacing_a_document_keeps_messages(desk: Desk) -> None:
 
 
 async def test_queue_cannot_change_its_domain(desk: Desk) -> None:
-    """Another domain may be on another shard."""
+    """Check that a change of the domain is refused, as another domain may be on another shard."""
     queue = await desk.queue()
     with pytest.raises(DomainMismatch, match="main"):
         await desk.store.catalogue.declare(
@@ -145,7 +145,7 @@ async def test_delete_if_empty(desk: Desk) -> None:
 
 
 async def test_queue_ids_are_never_reused(desk: Desk) -> None:
-    """tmq.md 5.6: handles from before DELETE stay invalid after a CREATE of the same name."""
+    """Check that each new queue has a new id, so that handles from before a DELETE stay invalid (tmq.md 5.6)."""
     seen = set()
     for _ in range(5):
         queue = await desk.queue()
@@ -168,7 +168,7 @@ async def test_queue_ids_are_not_reused_by_an_empty_store(desk: Desk) -> None:
 
 
 async def test_create_between_the_steps_of_a_delete_makes_a_new_queue(desk: Desk) -> None:
-    """The messages are deleted and the name is not yet free: the new queue must not be the dying one."""
+    """Check that a CREATE makes a new queue if a DELETE has removed the messages but not yet the name."""
     old = await desk.queue()
     await desk.put(old, b"a")
     await desk.domain.function("delete", [*old.keys, *desk.domain.keys.bindings], old.qid, "Delete")
@@ -241,7 +241,7 @@ async def test_peek_takes_nothing(desk: Desk) -> None:
 
 
 async def test_handles_follow_changes_of_other_processes(desk: Desk) -> None:
-    """A changed document reaches edges with a handle, and a deleted queue is removed from the cache."""
+    """Check that a changed document reaches edges with a handle, and that a deleted queue leaves the cache."""
     await desk.queue()
     async with desk.another() as edge:
         edge.store.start_serving()
@@ -280,7 +280,7 @@ async def test_immediate_refusal_is_reported_immediately(desk: Desk) -> None:
 
 
 async def test_queue_in_a_lost_domain_raises_dataset_lost(desk: Desk) -> None:
-    """docs/store.md, "When the store has lost data": other domains are not affected."""
+    """Check that a lost domain affects no other domain (docs/store.md, "When the store has lost data")."""
     remote = {"protocol": "rqp-mca", "peers": ["west"], "queueId": 7}
     await desk.queue("near")
     far = await desk.queue("far", domain="other", remote=remote)
@@ -295,7 +295,7 @@ async def test_queue_in_a_lost_domain_raises_dataset_lost(desk: Desk) -> None:
 
 
 async def test_only_the_owner_releases_a_queue(desk: Desk) -> None:
-    """Neither a former owner nor one of an older queue with the name can; document and messages stay."""
+    """Check that former owners, and owners of an older queue with the name, cannot release it; its data stays."""
     queue = await desk.queue(max_length=7)
     await desk.put(queue, b"a")
     before = Listed(queue.name, queue.qid, "test")

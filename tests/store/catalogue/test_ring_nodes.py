@@ -19,7 +19,7 @@ from tests.store.requesting import request_id
 A, B = request_id(1), request_id(2)
 
 
-# the board
+# node states
 
 
 async def test_states_of_nodes_are_stored(desk: Desk) -> None:
@@ -49,7 +49,7 @@ async def test_state_of_a_stopped_node_is_removed(desk: Desk) -> None:
 
 
 async def test_states_expire_after_a_day(desk: Desk) -> None:
-    """So the number of states is bounded, whatever names pods have had."""
+    """Check that states expire, which bounds their number although pods change their names."""
     board, link, key = desk.store.ring_nodes, desk.store.registry.link, desk.store.registry.keys.ring_nodes
     now = await desk.store.now_ms()
     for name, age in (("old", KEEP_MS + 60_000), ("silent", KEEP_MS - 60_000)):
@@ -72,7 +72,7 @@ async def test_states_need_an_initialised_store(server: Server) -> None:
 
 
 async def test_first_reply_of_a_request_is_kept(desk: Desk) -> None:
-    """ring.md 5.4: a repeat gets the same answer."""
+    """Check that a repeated request gets the first answer (ring.md 5.4)."""
     registry = desk.store.registry
     assert await registry.reply_of(A) is None
     async with desk.another() as other:
@@ -105,7 +105,7 @@ async def test_invalid_request_id_is_refused(desk: Desk, request_: bytes) -> Non
 
 @pytest.mark.parametrize("node", ["10.0.0.1:8085", "[::1]:8085", "host", "x" * 237])
 async def test_node_has_a_queue_with_its_name(desk: Desk, node: str) -> None:
-    """ring.md 2.2, 4.5: its messages to send wait there. A node's name has at most 237 octets in requests (5.3)."""
+    """Check that a node's outgoing queue may have its name, of up to 237 octets in requests (ring.md 2.2, 4.5, 5.3)."""
     name = check_name(f"ring/65535/{node}")
     queue, _ = await desk.store.catalogue.declare(name, QueueSpec(), "edge:ring", internal=True)
     desk.source = Source(KEEPER)

@@ -49,7 +49,7 @@ async def test_messages_are_accessible_if_the_id_is_readable(desk: Desk, server:
 
 
 async def test_changes_of_other_queues_are_followed(desk: Desk, server: Server) -> None:
-    """Also if a newer version changed a queue with a handle."""
+    """Check that changes are followed even if a newer version changed another queue with a handle."""
     desk.store.start_serving()
     for name in ("far", "near"):
         await desk.queue(name)

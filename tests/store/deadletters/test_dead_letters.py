@@ -146,7 +146,7 @@ async def test_redrive_stops_when_the_target_refuses(
 
 
 async def test_moved_dead_letters_are_counted_in_the_same_step(desk: Desk) -> None:
-    """So a redrive can be continued after a lost answer."""
+    """Check that moved dead letters are counted atomically, so that a redrive can continue after a lost answer."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     await desk.reject(await desk.take(queue))
@@ -172,7 +172,7 @@ async def test_filter_by_latest_time_of_death(desk: Desk) -> None:
 
 
 async def test_messages_that_die_during_a_redrive_are_excluded(desk: Desk) -> None:
-    """Otherwise a redrive to a consumer that rejects everything would never end."""
+    """Check that a redrive ends even if a consumer rejects everything."""
     queue = await desk.queue()
     letters = desk.dead(queue)
     await desk.put(queue, *numbered(5))

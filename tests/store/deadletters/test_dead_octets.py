@@ -14,7 +14,7 @@ from tests.store.desk import Desk, numbered
 
 
 async def test_page_is_bounded_by_octets(desk: Desk) -> None:
-    """A hundred dead letters of 15 MiB must not be one reply, and unneeded bodies are not sent."""
+    """Check that a page is bounded by octets, and that bodies beyond the requested octets are not sent."""
     queue = await desk.queue()
     large = [bytes([number]) * (3 << 20) for number in range(5)]
     for body in (*large, b"small", b""):
@@ -31,7 +31,7 @@ async def test_page_is_bounded_by_octets(desk: Desk) -> None:
 
 
 async def test_large_dead_letters_are_read_one_by_one(desk: Desk) -> None:
-    """Each may have 16 MiB, and other clients wait meanwhile."""
+    """Check that large dead letters are read one by one, so that other clients need not wait."""
     queue = await desk.queue()
     large = [bytes([number]) * (3 << 20) for number in range(5)]
     bodies = [*numbered(7), *large, *numbered(9)]
@@ -42,7 +42,7 @@ async def test_large_dead_letters_are_read_one_by_one(desk: Desk) -> None:
 
 
 async def test_dead_letters_of_older_versions_are_read_one_by_one(desk: Desk) -> None:
-    """Their sizes are unknown until another message dies."""
+    """Check this for dead letters of older versions, whose sizes are unknown until another message dies."""
     queue = await desk.queue()
     bodies = [*numbered(7), *(bytes([number]) * (3 << 20) for number in range(5)), *numbered(9)]
     for body in bodies:
@@ -61,7 +61,7 @@ async def _most_at_once(desk: Desk, queue: Queue) -> int:
 
 
 async def test_attributes_count_towards_the_bound(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are read and sent whole, however little of the bodies is requested."""
+    """Check that attributes count towards the bound, as they are sent whole."""
     queue = await desk.queue()
     record = records.encode(b"x", {"a": b"y" * 60_000})
     for _ in range(PAGE):
@@ -81,7 +81,7 @@ async def test_attributes_count_towards_the_bound(desk: Desk, monkeypatch: pytes
 
 
 async def test_redrive_step_is_bounded_by_octets(desk: Desk) -> None:
-    """The rest is moved by the next call; nothing is skipped."""
+    """Check that the next call moves the rest, without gaps."""
     queue = await desk.queue()
     for number in range(5):
         await desk.bury(queue, records.encode(bytes([number]) * (3 << 20)), "injured")

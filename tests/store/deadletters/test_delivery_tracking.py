@@ -46,7 +46,7 @@ async def test_status_is_waits_until_the_message_is_settled(desk: Desk) -> None:
 
 
 async def test_other_messages_do_not_affect_the_status(desk: Desk) -> None:
-    """Whole runs in one entry, single messages, and other tracked ones."""
+    """Check the status among whole runs in one entry, single messages, and other tracked messages."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(40))
     first, second = await watching(desk, queue, b"one"), await watching(desk, queue, b"two")
@@ -76,7 +76,7 @@ async def test_tracked_message_is_alone_in_its_entry(desk: Desk) -> None:
 
 
 async def test_tracking_survives_returns_and_moves_to_the_end(desk: Desk) -> None:
-    """rqp_cast.md 4.1: a certain message that no consumer takes moves to the end, again and again."""
+    """Check that tracking survives returns and moves to the end of the queue (rqp_cast.md 4.1)."""
     queue = await desk.queue()
     watch = await watching(desk, queue)
     await desk.put(queue, *numbered(3))
@@ -131,7 +131,7 @@ async def test_commit_settles_a_tracked_message(desk: Desk) -> None:
 
 
 async def test_sweep_keeps_the_tracking(desk: Desk) -> None:
-    """The message returns to its place, and its next consumer settles it."""
+    """Check that a swept message is still tracked when its next consumer settles it."""
     queue = await desk.queue(visibility_timeout="1ms")
     watch = await watching(desk, queue)
     async with desk.another() as other:
@@ -172,7 +172,9 @@ async def test_deleted_queue_and_expired_result_raise(desk: Desk) -> None:
     with pytest.raises(OutcomeUnknown):
         await watch.poll()
     await desk.drain(queue)
-    assert await desk.domain.link.call("KEYS", desk.domain.keys.fate("*")) == [], "nobody asks any more"
+    assert await desk.domain.link.call("KEYS", desk.domain.keys.fate("*")) == [], (
+        "no session tracks the message any more"
+    )
     assert await watched_fields(desk, queue) == (0, 0)
     await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
@@ -191,7 +193,7 @@ async def test_polling_extends_the_tracking(desk: Desk) -> None:
 
 
 async def test_redrive_from_a_reconciled_queue_keeps_counters(desk: Desk) -> None:
-    """A tracked message is counted like any other."""
+    """Check that a tracked message is counted like any other."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     watch = await watching(desk, queue)
@@ -204,7 +206,7 @@ async def test_redrive_from_a_reconciled_queue_keeps_counters(desk: Desk) -> Non
 
 
 def test_repeated_call_puts_a_tracked_message_once(client: Client) -> None:
-    """After a lost answer the session repeats the call with the same sequence."""
+    """Check that a call repeated after a lost answer, with the same sequence, stores the message once."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     lane, told = Lane(client, "test-1"), Answers()

@@ -39,7 +39,7 @@ async def test_ready_messages_are_purged_and_counted(desk: Desk) -> None:
 
 
 async def test_leased_messages_stay(desk: Desk) -> None:
-    """Also a part of an entry; they can be settled and returned."""
+    """Check that leased messages, also parts of entries, stay and can be settled and returned."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     first, second = await desk.take(queue, 10), await desk.take(queue, 10)
@@ -53,7 +53,7 @@ async def test_leased_messages_stay(desk: Desk) -> None:
 
 
 async def test_returned_messages_are_purged(desk: Desk) -> None:
-    """Those at their place and those at the end, with their notes."""
+    """Check that messages returned to their place or to the end are purged with their notes."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(64))
     taken = await desk.take(queue, 40)
@@ -74,7 +74,7 @@ async def test_messages_put_after_the_start_stay(desk: Desk) -> None:
     assert not (await run.step()).is_done
     await desk.put(queue, b"later")
     taken = await desk.take(queue, 1)
-    await desk.release(taken)  # to its place, from which it goes
+    await desk.release(taken)  # to its place, where it is purged
     done = [step async for step in run.steps()]
     assert done[-1] == PurgeProgress(1500, 1500 * 6, is_done=True)
     assert await desk.drain(queue) == [b"later"]
@@ -93,7 +93,7 @@ async def test_messages_put_after_the_preview_stay(desk: Desk) -> None:
 
 
 async def test_purge_of_an_empty_queue_removes_nothing(desk: Desk) -> None:
-    """A new queue, and one that had messages."""
+    """Check this for a new queue, and for one that had messages."""
     queue = await desk.queue()
     for number in range(2):
         counted = await preview_purge(desk.domain, queue)
@@ -115,7 +115,7 @@ async def test_future_bound_means_the_present_messages(desk: Desk) -> None:
 
 
 async def test_forgotten_purge_does_not_include_later_messages(desk: Desk) -> None:
-    """After an hour without a call, or in a store that lost its latest data."""
+    """Check this after an hour without a call, and in a store that lost its latest data."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(1500))
     run = QueuePurge(desk.domain, queue, "r")
@@ -128,7 +128,7 @@ async def test_forgotten_purge_does_not_include_later_messages(desk: Desk) -> No
 
 
 async def test_reused_numbers_are_later_messages(desk: Desk) -> None:
-    """A failover may lose entries that a purge had counted; messages that get their numbers stay."""
+    """Check that messages with the numbers of entries lost in a failover are not purged."""
     queue = await desk.queue()
     await desk.put(queue, b"kept")
     call = desk.domain.link.call
@@ -175,7 +175,7 @@ async def test_returned_messages_beyond_the_bound_stay(desk: Desk) -> None:
 
 
 async def test_moved_entries_are_purged(desk: Desk) -> None:
-    """Old, mostly settled entries are kept outside of the stream (docs/store.md)."""
+    """Check that compacted entries, which are kept outside the stream, are purged (docs/store.md)."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(32))
     most, rest = await desk.take(queue, 31), await desk.take(queue, 1)
@@ -189,7 +189,7 @@ async def test_moved_entries_are_purged(desk: Desk) -> None:
 
 
 async def test_moved_entries_are_purged_while_older_ones_are_leased(desk: Desk) -> None:
-    """The last entry of the stream is not the newest one in this case."""
+    """Check this if the stream's last entry is not the newest one."""
     queue = await desk.queue()
     await desk.put(queue, b"held")
     await desk.put(queue, *numbered(32))
@@ -213,7 +213,7 @@ async def test_large_messages_are_purged_in_small_batches(desk: Desk) -> None:
 
 
 async def test_large_returned_messages_are_purged_in_small_batches(desk: Desk) -> None:
-    """The mean size says nothing about the first messages."""
+    """Check that batches stay small if the first messages are larger than the mean."""
     queue = await desk.queue()
     size = 1 << 20
     await desk.put(queue, *(b"x" * size for _ in range(10)))
@@ -270,7 +270,7 @@ async def test_purge_of_a_deleted_queue_raises_queue_unknown(desk: Desk) -> None
 
 
 async def test_count_is_right_after_lost_answers(server: Server) -> None:
-    """One answer is lost in the first purge, all of a second one."""
+    """Check the count after one lost answer, and after the loss of all answers."""
     async with Proxy(server.port) as proxy, Desk(proxy.url) as desk:
         queue = await desk.queue()
         await desk.put(queue, *numbered(2500))

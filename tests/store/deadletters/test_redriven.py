@@ -74,7 +74,7 @@ async def test_redrive_count_survives_eviction_expiry_and_failures(desk: Desk, w
 
 
 def test_repeated_take_of_a_redriven_message_has_the_same_reply(client: Client) -> None:
-    """Redriven entries have a field where others have that of a return to the end (lua/queues.lua)."""
+    """Check repeated takes of redriven entries, which use the field of a return to the end (lua/queues.lua)."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     lane, got = Lane(client, "one"), Answers()

@@ -148,7 +148,7 @@ async def _while_some_go(
 
 
 async def test_step_without_matches_is_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It returns how far it scanned, and non-matching dead letters are not sent."""
+    """Check that a step without matches ends at the bound, returns its position, and sends no dead letters."""
     queue = await desk.queue()
     number = 2 * SCAN_LIMIT + 1
     await desk.put(queue, *(b"%d" % each for each in range(number)))
@@ -180,7 +180,7 @@ async def test_step_without_matches_is_bounded(desk: Desk, monkeypatch: pytest.M
 
 
 async def test_callers_without_filters_get_the_older_reply(desk: Desk) -> None:
-    """During a rollout, older programs call the functions of this version."""
+    """Check that older programs, which run during a rollout, get the older reply."""
     queue = await desk.queue()
     await desk.bury(queue, records.encode(b"body"), "refused")
     more, identifier, size, fields = await desk.domain.link.function(
@@ -192,7 +192,7 @@ async def test_callers_without_filters_get_the_older_reply(desk: Desk) -> None:
 
 
 async def test_nothing_follows_the_highest_id(desk: Desk) -> None:
-    """It may be in a forged cursor, and Redis refuses it as an exclusive bound."""
+    """Check that the highest id, which Redis refuses as an exclusive bound, is accepted in a cursor."""
     queue = await desk.queue()
     await desk.put(queue, b"x")
     await desk.reject(await desk.take(queue, 1))

@@ -37,7 +37,7 @@ async def test_each_queue_gets_its_copy(book: Logbook, desk: Desk) -> None:
 
 
 async def test_copies_keep_the_order_of_the_log(book: Logbook, desk: Desk) -> None:
-    """pubsub.md 3.4: also if sends without copies share the call."""
+    """Check that copies keep the log's order, even if sends without copies share the call (pubsub.md 3.4)."""
     queue = await book.bound("one", "b")
     sources = [Source(INTERNAL_CLIENT) for _ in range(5)]
     asked = []
@@ -73,7 +73,7 @@ async def test_full_queue_refuses_the_whole_send(book: Logbook, bound: dict[str,
 
 
 async def test_refused_send_does_not_affect_others(book: Logbook) -> None:
-    """In one call, each send gets its own answer."""
+    """Check that each send in a call gets its own answer."""
     full, other = await book.bound("full", "t", max_length=2), await book.bound("other", "t")
     asked = [book.sending(b"t %d" % i, to=(other, full) if i % 2 else ()) for i in range(10)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -116,7 +116,7 @@ async def test_oldest_messages_make_way(book: Logbook, desk: Desk, bound: dict[s
 
 @pytest.mark.parametrize("bound", [{"max_length": 2}, {"max_bytes": 2}])
 async def test_leased_messages_do_not_make_way(book: Logbook, desk: Desk, bound: dict[str, int]) -> None:
-    """The send is refused rather than stored without its copy."""
+    """Check that a send is refused rather than stored without its copy, as leased messages do not make way."""
     queue = await book.bound("ring", "t", overflow="dead_letter_oldest", **bound)
     other = await book.bound("other", "t")
     for body in (b"t 1", b"t 2"):
@@ -131,7 +131,7 @@ async def test_leased_messages_do_not_make_way(book: Logbook, desk: Desk, bound:
 
 
 async def test_message_that_does_not_fit_displaces_none(book: Logbook, desk: Desk) -> None:
-    """The bound was lowered below the number of leased messages."""
+    """Check that a message which does not fit displaces none, after the bound was lowered below the leased messages."""
     queue = await book.bound("ring", "t")
     await desk.put(queue, *[b"x"] * 5)
     held = await desk.take(queue, 3)
@@ -144,7 +144,7 @@ async def test_message_that_does_not_fit_displaces_none(book: Logbook, desk: Des
 
 
 async def test_many_messages_make_way_in_steps(book: Logbook, desk: Desk) -> None:
-    """After a lowered bound, sends are refused until there is room."""
+    """Check that after a lowered bound, sends are refused until enough messages have made way."""
     queue = await book.bound("ring", "t")
     await desk.put(queue, *[b"x"] * 2500)
     await book.change(

@@ -38,7 +38,7 @@ ESCAPED = [
 
 
 async def test_legal_message_is_published_unchanged(book: Logbook, desk: Desk, queue: Queue) -> None:
-    """Backslashes in it stay."""
+    """Check that legal messages, including their backslashes, are published unchanged."""
     whole = b"".join([b"SEND out %b\n" % body for body in LEGAL])
     assert await appear(book, desk, queue, *LEGAL)
     assert [entry.block for entry in await book.entries()] == [whole]
@@ -82,7 +82,7 @@ bodies = st.one_of(st.binary(max_size=12), almost_utf8, st.text(max_size=6).map(
 
 
 def test_every_body_is_escaped_by_the_rule(client: Client) -> None:
-    """UTF-8 by the strict decoder, which rejects overlong forms, surrogates and values beyond U+10FFFF."""
+    """Check escapes against the strict decoder, which rejects overlong forms, surrogates and values over U+10FFFF."""
     queue = Queue(
         "orders", "q1", "main", "test", QueueSpec(ack_level="fsync", bindings={"text": {"publish": "out"}})
     )

@@ -22,7 +22,7 @@ def shown(*bodies: bytes, tag: bytes = b"out") -> list[bytes]:
 
 
 async def test_published_messages_appear_in_order(book: Logbook, desk: Desk, queue: Queue) -> None:
-    """Several messages per entry, several entries per call."""
+    """Check the order with several messages per entry and several entries per call."""
     await desk.put(queue, b"first")
     await desk.put(queue, *numbered(100))
     assert await book.lines() == shown(b"first", *numbered(100))
@@ -64,7 +64,7 @@ async def test_displacing_messages_appear(book: Logbook, desk: Desk) -> None:
 
 
 async def test_returned_messages_do_not_appear_again(book: Logbook, desk: Desk) -> None:
-    """Returned to the front or to the end, or from the dead letters."""
+    """Check that messages returned to the front or the end, or redriven, are not published again."""
     queue = await book.publishing("orders", "out", max_deliveries=2)
     await desk.put(queue, *numbered(4))
     for to_end in (False, True):
@@ -79,7 +79,7 @@ async def test_returned_messages_do_not_appear_again(book: Logbook, desk: Desk) 
 
 
 async def test_bridged_messages_cross_no_other_bridge(book: Logbook, desk: Desk, queue: Queue) -> None:
-    """Copies of a SEND are not published; publishes in the same call are."""
+    """Check that copies of a SEND are not published, while publishes in the same call are."""
     both = await desk.queue("both", bindings={"text": {"subscribe": ["t"], "publish": "again"}})
     await book.look()
     source = desk.source

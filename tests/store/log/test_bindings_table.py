@@ -21,7 +21,7 @@ async def test_table_has_queues_and_patterns(book: Logbook, desk: Desk) -> None:
 
 
 async def test_every_change_has_a_new_version(book: Logbook, desk: Desk) -> None:
-    """Declaring the same document again is no change."""
+    """Check that every change has a new version; declaring the same document again is no change."""
     versions = [(await book.log.subscriptions()).version]
     queue = await desk.queue("one")
 
@@ -48,7 +48,7 @@ async def test_every_change_has_a_new_version(book: Logbook, desk: Desk) -> None
 
 
 async def test_sends_by_an_older_table_are_refused(book: Logbook, desk: Desk) -> None:
-    """A queue was added, changed or removed meanwhile: nothing is stored."""
+    """Check that nothing is stored for a send by a table from before a queue was added, changed or removed."""
     queue = await book.bound("one", "a")
     old = book.known
     await book.change(queue, bindings={"text": {"subscribe": ["b"]}})
@@ -65,7 +65,7 @@ async def test_sends_by_an_older_table_are_refused(book: Logbook, desk: Desk) ->
 
 
 async def test_versions_of_lost_data_are_not_reused(book: Logbook, server: Server) -> None:
-    """A sender with the old table must be refused."""
+    """Check that versions of lost data are not reused, so that a sender with the old table is refused."""
     await book.bound("one", "a")
     server.clear()
     async with Desk(server) as desk, logbook(desk) as new:
@@ -103,7 +103,7 @@ async def test_damaged_queue_affects_only_its_senders(
 
 
 async def test_log_stays_usable_after_a_damaged_call(book: Logbook, desk: Desk, server: Server) -> None:
-    """The counters written at the end of the call are missing; ids and numbers must still not be reused."""
+    """Check that ids and numbers are not reused after a call that failed before it wrote its counters."""
     queue = await desk.queue()
     server.call("HSET", queue.keys[1], "added", "damaged")
     for number in range(3):

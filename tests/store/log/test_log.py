@@ -19,7 +19,7 @@ from tests.store.pipeline.test_replays import Answers
 
 
 async def test_numbers_are_consecutive_from_1(book: Logbook) -> None:
-    """pubsub.md 4.4"""
+    """Check that numbers are consecutive from 1 (pubsub.md 4.4)."""
     assert await book.head() == START
     for count in (1, 3, 1, 200):
         await book.send(*(b"t %d" % i for i in range(count)))
@@ -36,7 +36,7 @@ async def test_numbers_are_consecutive_from_1(book: Logbook) -> None:
 
 
 async def test_sends_of_many_connections_share_entries(book: Logbook) -> None:
-    """pubsub.md 3.4: messages of each connection keep their order."""
+    """Check that sends of many connections share entries in the order of each connection (pubsub.md 3.4)."""
     sources = [Source(INTERNAL_CLIENT) for _ in range(20)]
     mixed = [(number, source) for number in range(50) for source in sources]
     lines = [b"t%d %d" % (sources.index(source), number) for number, source in mixed]
@@ -48,7 +48,7 @@ async def test_sends_of_many_connections_share_entries(book: Logbook) -> None:
 
 
 async def test_entry_has_up_to_64_kib_of_lines(book: Logbook) -> None:
-    """A longer line has its own entry."""
+    """Check that lines share entries of up to 64 KiB, and that a longer line has its own entry."""
     rnd = random.Random(4)
     sizes = [1, LOG_ENTRY + 5, 7, *(rnd.randrange(20_000) for _ in range(60)), LOG_ENTRY, 3]
     lines = [b"t %d." % i + b"x" * size for i, size in enumerate(sizes)]
@@ -67,7 +67,7 @@ async def test_any_octets_are_kept(book: Logbook) -> None:
 
 
 async def test_head_is_exact(book: Logbook, desk: Desk) -> None:
-    """pubsub.md 3.2: after sends answered before the question, before sends that begin after its answer."""
+    """Check that the head includes earlier answered sends, and no sends begun after its answer (pubsub.md 3.2)."""
     other = await desk.another().__aenter__()
     async with logbook(other) as there:
         for number in range(20):
@@ -79,7 +79,7 @@ async def test_head_is_exact(book: Logbook, desk: Desk) -> None:
 
 
 async def test_head_keeps_the_order_of_its_connection(book: Logbook) -> None:
-    """In one call with other connections' sends around it."""
+    """Check that the head keeps its place in its connection, in one call with other connections' sends."""
     asked = []
     source = Source(INTERNAL_CLIENT)
     for number in range(10):
@@ -125,7 +125,7 @@ async def test_send_by_other_bindings_is_refused(book: Logbook, desk: Desk) -> N
 async def test_store_that_cannot_keep_the_level_refuses_sends(
     book: Logbook, server: Server, setting: dict[str, str], refusal: type[Exception]
 ) -> None:
-    """pubsub.md 3.1: nothing is stored, and the sender is told."""
+    """Check that a refused SEND is reported to the sender and not stored (pubsub.md 3.1)."""
     await book.send(b"t before", b"t " + b"x" * 4_000_000)
     if "maxmemory" in setting:
         await until(lambda: buffers_are_small(server))
@@ -143,7 +143,7 @@ async def test_store_that_cannot_keep_the_level_refuses_sends(
 
 
 async def buffers_are_small(server: Server) -> bool:
-    """A client's buffers of a long line are freed within seconds."""
+    """Return whether the server has freed a client's buffers of a long line, which takes seconds."""
     return int(server.info("memory")["mem_clients_normal"]) < 1_000_000
 
 
@@ -171,7 +171,7 @@ async def test_log_of_level_memory_needs_no_file(book: Logbook, server: Server) 
 
 
 async def test_unanswered_send_has_an_unknown_outcome(own_server: Server) -> None:
-    """pubsub.md 3.1: not answered, and done at most once."""
+    """Check that an unanswered send has an unknown outcome and is done at most once (pubsub.md 3.1)."""
     hasty = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=20.0, request_timeout_s=1.0)
     async with Desk(own_server, pipe=hasty) as desk, logbook(desk) as book:
         await book.send(b"t 1")
@@ -202,7 +202,7 @@ async def test_send_with_lost_reply_is_stored_once(own_server: Server) -> None:
         assert await desk.drain(queue) == [b"3"]
 
 
-# calls made again
+# repeated calls
 
 
 def ask(lane: Lane, send: Send) -> None:
@@ -211,7 +211,7 @@ def ask(lane: Lane, send: Send) -> None:
 
 
 def test_repeated_call_appends_nothing(client: Client) -> None:
-    """A call with lines, copies, a refused send and a head (tests/store/pipeline/test_replays.py)."""
+    """Check this for a call with lines, copies, a refused send and a head (see pipeline/test_replays.py)."""
     spec = QueueSpec(ack_level="fsync", max_length=1, bindings={"text": {"subscribe": ["b"]}})
     queue = Queue("bound", "q1", "main", "test", spec)
     begin(client, queue)

@@ -54,7 +54,7 @@ def lines_of(parts: list[list[Entry]]) -> list[bytes]:
 
 
 def check_bounded(parts: list[list[Entry]]) -> None:
-    """A read returns at most 1 MiB, or one entry."""
+    """Check that each read returns at most 1 MiB, or one entry."""
     for part in parts:
         assert len(part) == 1 or sum(len(entry.block) for entry in part) <= MIB
         assert len(part) <= 1000
@@ -64,7 +64,7 @@ def check_bounded(parts: list[list[Entry]]) -> None:
 
 
 async def test_read_is_bounded(book: Logbook) -> None:
-    """Small and large entries, by both ways of reading."""
+    """Check this for small and large entries, in both ways of reading."""
     sizes = [MIB] * 5 + [3] * 2500 + [MIB // 2 + 1] * 40 + [LOG_ENTRY] * 40 + [3] * 10
     lines = await fill(book, sizes)
     head = await book.head()
@@ -86,7 +86,7 @@ async def test_read_is_bounded(book: Logbook) -> None:
 
 
 async def test_era_has_up_to_1_mib_of_lines(book: Logbook, desk: Desk) -> None:
-    """By any process; ids grow and keep counting messages."""
+    """Check that an era is bounded over all processes, and that ids grow and count messages."""
     async with desk.another() as other, logbook(other, book.log.spec) as there:
         for number in range(60):
             await (there if number % 2 else book).send(b"t " + b"x" * 60_000)
@@ -123,7 +123,7 @@ async def test_read_ends_at_its_limit_in_any_era(book: Logbook) -> None:
 async def test_large_publishes_are_split_into_entries(
     book: Logbook, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever fits into an entry of the queue, also if escaping makes it longer (5.3)."""
+    """Check this for all that fits into an entry of the queue, even if escaping makes it longer (5.3)."""
     monkeypatch.setattr(records, "ENTRY_BYTES", MIB)  # as another version may pack
     queue = await book.publishing("orders", "out")
     bodies = [b"%03d" % number + b"x" * size for number, size in enumerate([10, 100_000, 5, 5, 9_000] * 6)]
@@ -172,7 +172,7 @@ async def test_log_memory_is_close_to_its_estimate(
 
 
 async def test_many_small_messages_do_not_fill_the_store(own_server: Server) -> None:
-    """While only the log grows it is trimmed, and no publish is refused for lack of memory."""
+    """Check that a growing log is trimmed before publishes are refused for lack of memory."""
     async with Desk(own_server) as desk, logbook(desk) as book:
         queue = await desk.queue()
         maxmemory = 12 << 20
@@ -189,7 +189,7 @@ async def test_many_small_messages_do_not_fill_the_store(own_server: Server) -> 
 
 
 async def test_newest_entry_stays_in_a_new_incarnation(desk: Desk) -> None:
-    """As after a restart of the server: the head is in a new era."""
+    """Check that the newest entry stays when the head is in a new era, as after a restart."""
     async with logbook(desk, LogSpec(max_bytes=1 << 16)) as book:
         await book.send(b"t " + b"x" * 100_000)
         assert await book.log.trim() == 0
@@ -202,7 +202,7 @@ async def test_newest_entry_stays_in_a_new_incarnation(desk: Desk) -> None:
 
 
 async def test_newest_entry_is_trimmed_if_it_fills_the_store(server: Server, desk: Desk) -> None:
-    """4.6: the log alone never fills the store."""
+    """Check that the newest entry is trimmed if it fills the store (4.6)."""
     queue = await desk.queue()
     async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
         await book.send(b"t " + b"x" * (12 * MIB))
@@ -225,11 +225,11 @@ async def is_open_again(book: Logbook) -> bool:
 
 
 async def test_ids_of_lost_entries_are_not_reused(server: Server, desk: Desk) -> None:
-    """The data goes back by some eras; a follower that read the lost ones misses no new entry."""
+    """Check that a follower which read lost entries misses no new entry after the data went back by some eras."""
     async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
         figures = book.log.keys.log[1]
         await book.send(b"t first")
-        server.call("HINCRBY", figures, "era", 3_600_000)  # it began with a clock that was an hour ahead
+        server.call("HINCRBY", figures, "era", 3_600_000)  # the era began with a clock that was an hour ahead
         await book.send(b"t kept")
         copy = {key: server.call("DUMP", key) for key in book.log.keys.log}
         for _ in range(40):
@@ -258,7 +258,7 @@ async def test_ids_of_lost_entries_are_not_reused(server: Server, desk: Desk) ->
 
 
 async def begun_anew(book: Logbook) -> bool:
-    """The server's answer is cached for some milliseconds."""
+    """Return whether a new incarnation has begun; the server's answer is cached for some milliseconds."""
     before = await book.counter("incarnations")
     await book.state()
     return before > 1 or await book.counter("incarnations") > before

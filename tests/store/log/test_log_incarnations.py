@@ -34,7 +34,7 @@ async def passed(book: Logbook, at_ms: int) -> bool:
 
 
 async def test_running_server_keeps_its_incarnation(server: Server) -> None:
-    """Numbers continue when processes come and go, functions are reloaded, and the log is declared again."""
+    """Check that numbers continue over new processes, reloaded functions and repeated declarations."""
     async with Desk(server) as desk, logbook(desk) as book:
         first = own(await book.state())
         for number in range(3):
@@ -58,7 +58,7 @@ async def test_stores_have_different_incarnations(server: Server) -> None:
 
 @every_server
 async def test_restart_begins_an_incarnation(own_server: Server) -> None:
-    """Also if nothing was lost. Old numbers are held under the old incarnation."""
+    """Check that a restart begins an incarnation even without loss; old numbers stay with the old one."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         incarnations = []
         for round_ in range(3):
@@ -70,7 +70,7 @@ async def test_restart_begins_an_incarnation(own_server: Server) -> None:
         state = await book.state()
         assert len({*incarnations, own(state)}) == 4
         assert {state.held[old] for old in incarnations} == {Intervals.parse("1-2")}
-        assert own(state) not in state.held  # none of it was given out yet
+        assert own(state) not in state.held  # none of its numbers was assigned yet
         await write(book, "last")
         entries = await book.entries()
         assert [(e.first, e.place.serial) for e in entries] == [
@@ -82,13 +82,13 @@ async def test_restart_begins_an_incarnation(own_server: Server) -> None:
 
 
 async def test_primary_that_was_a_replica_begins_an_incarnation(own_server: Server) -> None:
-    """The process is the same, but its data may be another's."""
+    """Check this for the same process, whose data may have come from another server."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         await write(book, "1")
         old = own(await book.state())
         own_server.call("REPLICAOF", "127.0.0.1", "1")
         begun = await book.log.domain.link.now_ms()
-        await until(lambda: passed(book, begun + 10))  # nothing that brings other data is faster
+        await until(lambda: passed(book, begun + 10))  # a change of the data takes longer
         own_server.call("REPLICAOF", "NO", "ONE")
         await until(lambda: desk.pipe.trouble is None)
         await write(book, "2")
@@ -97,7 +97,7 @@ async def test_primary_that_was_a_replica_begins_an_incarnation(own_server: Serv
 
 
 async def test_restored_copy_begins_an_incarnation(own_server: Server, tmp_path: Path) -> None:
-    """Numbers and places stay unique, and neighbours return the lost part."""
+    """Check that after a restore numbers and places stay unique, and that neighbours return the lost part."""
     data, copy = own_server.directory, tmp_path / "copy"
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         await write(book, "kept 1", "kept 2")
@@ -138,14 +138,14 @@ async def test_places_grow_after_the_clock_went_back(own_server: Server) -> None
         await write(book, "2")
         place = (await book.entries())[-1].place
         assert place.serial == 3
-        assert place.era >= far + 4096  # none of those that may have been lost (decision 8)
+        assert place.era >= far + 4096  # beyond all eras that may have been lost (decision 8)
 
 
 # other servers
 
 
 async def test_failover_begins_an_incarnation(replicated: Replicated) -> None:
-    """Acknowledged entries survive a failover, and a tail continues after them."""
+    """Check that acknowledged entries survive a failover, and that a tail continues after them."""
     spec = LogSpec(ack_level="replicated:1")
     async with Desk(replicated.url, pipe=PATIENT) as desk, logbook(desk, spec) as book:
         tail = Tail(desk.store.connector, book.log.keys, 1)
@@ -169,7 +169,7 @@ async def test_failover_begins_an_incarnation(replicated: Replicated) -> None:
 
 
 async def test_moved_slot_begins_an_incarnation(own_cluster: Cluster) -> None:
-    """Also when the slot returns: its former server may have been restored meanwhile."""
+    """Check this also for the slot's return: its former server may have been restored in between."""
     epoch, cluster = DomainKeys("main").epoch, own_cluster
     async with Desk(cluster.url, pipe=PATIENT) as desk, logbook(desk, LogSpec(ack_level="memory")) as book:
         tail = Tail(desk.store.connector, book.log.keys, 0)

@@ -17,7 +17,7 @@ SIZE = weight(Entry(Place(1, 1), 1, b" ".join(ONE), 1, False, block(LINE % 0)))
 
 
 async def keep(book: Logbook, **spec: int) -> int:
-    """Trim to these bounds; return how many messages."""
+    """Trim to these bounds; return the number of trimmed messages."""
     book.log.spec = LogSpec(**spec)
     await book.log.declare()
     gone = await book.log.trim()
@@ -81,7 +81,7 @@ async def test_trim_by_octets(book: Logbook, room: int, left: int) -> None:
 
 
 async def test_trim_removes_no_more_than_needed(book: Logbook) -> None:
-    """Whole entries are trimmed, the oldest first, until one may stay. The newest always stays."""
+    """Check that whole entries are trimmed, the oldest first, no more than needed, and never the newest."""
     await fill(book, 10)
     assert await keep(book, max_bytes=5 * SIZE + SIZE - 1) == 5
     assert await keep(book, max_bytes=5 * SIZE - 1) == 1
@@ -104,7 +104,7 @@ async def test_trim_by_age(book: Logbook) -> None:
 
 
 async def test_trim_in_steps_of_1000_entries(book: Logbook) -> None:
-    """Other calls run in between."""
+    """Check that a trim takes steps of 1,000 entries, so that other calls run in between."""
     await fill(book, 2500)
     book.log.spec = LogSpec(max_bytes=100 * SIZE)
     await book.log.declare()
@@ -125,7 +125,7 @@ async def test_large_entries_are_trimmed_in_smaller_steps(book: Logbook) -> None
 
 
 async def test_log_uses_at_most_a_quarter_of_the_servers_memory(book: Logbook, server: Server) -> None:
-    """Otherwise the log would block the queues (StoreFull)."""
+    """Check that the log uses at most a quarter of the memory, or it would block the queues (StoreFull)."""
     for number in range(12):
         await book.send(b"t %04d" % number + b"x" * (1 << 20))
     with server.configured(maxmemory=str(32 << 20)):
@@ -135,7 +135,7 @@ async def test_log_uses_at_most_a_quarter_of_the_servers_memory(book: Logbook, s
 
 
 async def test_size_counter_never_becomes_negative(book: Logbook, server: Server) -> None:
-    """Later entries count in full."""
+    """Check that the size never becomes negative, so that later entries count in full."""
     await fill(book, 10)
     server.call("HSET", book.log.keys.log[1], "bytes", SIZE + 1)
     book.log.spec = LogSpec(max_bytes=0)
@@ -148,7 +148,7 @@ async def test_size_counter_never_becomes_negative(book: Logbook, server: Server
 
 
 async def test_empty_log_has_size_0(book: Logbook, server: Server) -> None:
-    """Otherwise every new entry would be trimmed at once."""
+    """Check that an empty log has size 0, or every new entry would be trimmed at once."""
     await fill(book, 10)
     server.call("XTRIM", book.log.keys.log[0], "MAXLEN", 0)
     assert await book.counter("bytes") == 10 * SIZE
@@ -157,7 +157,7 @@ async def test_empty_log_has_size_0(book: Logbook, server: Server) -> None:
 
 
 async def test_numbers_survive_trimming(book: Logbook) -> None:
-    """pubsub.md 4.6: held numbers are neither requested nor stored again."""
+    """Check that trimmed numbers are neither requested nor stored again (pubsub.md 4.6)."""
     await fill(book, 10)
     await book.send(b"t x", b"t y")
     mine = own(await book.state())
@@ -171,7 +171,7 @@ async def test_numbers_survive_trimming(book: Logbook) -> None:
 
 
 async def test_places_survive_trimming(book: Logbook) -> None:
-    """A reader before the trimmed part continues after it; the serials tell how much it missed."""
+    """Check that a reader before the trimmed part continues after it; the serials show how much it missed."""
     await fill(book, 10)
     places = [entry.place for entry in await book.entries()]
     await keep(book, max_bytes=4 * SIZE)
@@ -188,7 +188,7 @@ async def test_places_survive_trimming(book: Logbook) -> None:
 
 
 async def test_gone_is_exactly_what_was_trimmed(book: Logbook) -> None:
-    """Several origins with gaps and restored numbers, trimmed in steps."""
+    """Check this for several origins with gaps and restored numbers, trimmed in steps."""
     rnd = random.Random(7)
     gaps = 0
     for _ in range(60):

@@ -34,7 +34,7 @@ async def held(book: Logbook, origin: Origin) -> str:
 
 
 async def test_received_entries_keep_their_origin(book: Logbook) -> None:
-    """pubsub.md 4.4"""
+    """Check that received entries keep their origin (pubsub.md 4.4)."""
     assert await book.accept(
         run(ONE, 1, 3), run(TWO, 7, 8), arrived((b"one", b"i2"), 1, b"u x", bridged=True)
     ) == (6, 0)
@@ -78,7 +78,7 @@ async def test_own_numbers_continue_among_received_ones(book: Logbook) -> None:
 async def test_held_numbers_are_skipped(
     book: Logbook, before: list[tuple[int, int]], comes: tuple[int, int], new: list[int]
 ) -> None:
-    """pubsub.md 4.4: whole runs, none of them, any part."""
+    """Check that held numbers are skipped: whole runs, none of a run, any part (pubsub.md 4.4)."""
     for span in before:
         await book.accept(run(ONE, *span))
     head = await book.head()
@@ -95,7 +95,7 @@ async def test_held_numbers_are_skipped(
 
 
 async def test_numbers_are_kept_as_few_intervals(book: Logbook, client: Client) -> None:
-    """pubsub.md 4.4: adjacent intervals are merged on both sides; normally there is one."""
+    """Check that adjacent intervals are merged on both sides, normally into one (pubsub.md 4.4)."""
     for first, last, shown in (
         (5, 6, "5-6"),
         (7, 8, "5-8"),
@@ -112,7 +112,7 @@ async def test_numbers_are_kept_as_few_intervals(book: Logbook, client: Client) 
 
 
 async def test_number_from_two_neighbours_is_stored_once(book: Logbook, desk: Desk) -> None:
-    """pubsub.md 4.3: several links, and several processes that follow the same one, at once."""
+    """Check this for several concurrent links, and several processes that follow the same one (pubsub.md 4.3)."""
     other = await desk.another().__aenter__()
     async with logbook(other) as there:
         runs = [run(ONE, first, first + 6) for first in range(1, 60, 4)]
@@ -128,7 +128,7 @@ async def test_number_repeated_in_one_call_is_stored_once(book: Logbook) -> None
 
 
 async def test_own_entries_that_return_are_not_stored(book: Logbook) -> None:
-    """pubsub.md 4.3: no loops."""
+    """Check that own entries which return over a link are not stored again (pubsub.md 4.3)."""
     await book.send(*lines(1, 5))
     state = await book.state()
     assert await book.accept(run(own(state), 2, 5), Gap(*own(state), 1, 3)) == (0, 0)
@@ -137,7 +137,7 @@ async def test_own_entries_that_return_are_not_stored(book: Logbook) -> None:
 
 
 async def test_entries_of_own_older_incarnations_are_accepted(book: Logbook) -> None:
-    """pubsub.md 4.4: a restored store gets back what its neighbours still hold."""
+    """Check that a restored store gets back the entries that its neighbours still hold (pubsub.md 4.4)."""
     store, _ = own(await book.state())
     assert await book.accept(run((store, b"older"), 5, 6)) == (2, 0)
     assert await held(book, (store, b"older")) == "5-6"
@@ -148,7 +148,7 @@ async def test_entries_of_own_older_incarnations_are_accepted(book: Logbook) -> 
 async def test_unknown_own_numbers_end_the_incarnation(
     book: Logbook, first: int, last: int, gap: bool
 ) -> None:
-    """pubsub.md 4.4: this store lost data unnoticed and would give the numbers out again."""
+    """Check that unknown own numbers end the incarnation, as this store has lost data (pubsub.md 4.4)."""
     await book.send(*lines(1, 3))
     before = await book.state()
     old = own(before)
@@ -170,7 +170,7 @@ async def test_unknown_own_numbers_end_the_incarnation(
 
 
 async def test_gap_is_counted_once_and_can_be_filled(book: Logbook) -> None:
-    """pubsub.md 4.5: another neighbour may have what one has trimmed."""
+    """Check that a gap is counted once, and that another neighbour can fill it (pubsub.md 4.5)."""
     for missing in (5, 0):
         assert await book.accept(Gap(*ONE, 4, 8)) == (0, missing)
     assert await book.accept(Gap(*ONE, 7, 10)) == (0, 2)
@@ -185,7 +185,7 @@ async def test_gap_is_counted_once_and_can_be_filled(book: Logbook) -> None:
 
 
 async def test_numbers_received_elsewhere_are_not_gone(book: Logbook) -> None:
-    """Otherwise followers would be told of a gap although the log has the entry."""
+    """Check that numbers in a gap which the log has count as held, so that followers see no gap there."""
     await book.accept(run(ONE, 3, 4), run(ONE, 7, 7))
     assert await book.accept(Gap(*ONE, 1, 9)) == (0, 6)
     state = await book.state()
@@ -194,7 +194,7 @@ async def test_numbers_received_elsewhere_are_not_gone(book: Logbook) -> None:
 
 
 async def test_gap_of_held_numbers_changes_nothing(book: Logbook) -> None:
-    """pubsub.md 4.5, decision 9: gaps are repeated whenever a link is set up."""
+    """Check that a gap of held numbers, which each new link repeats, changes nothing (pubsub.md 4.5, decision 9)."""
     await book.accept(run(ONE, 5, 6), Gap(*ONE, 1, 9))
     before = await book.state()
     for first, last in ((1, 9), (2, 3), (5, 6), (4, 7)):
@@ -210,7 +210,7 @@ async def test_filled_gap_leaves_no_record(book: Logbook, client: Client) -> Non
     assert client.call("HLEN", book.log.keys.log[3]) == 0
 
 
-# numbers that are scattered (decision 9)
+# scattered numbers (decision 9)
 
 
 def scattered(pieces: int, first: int = 1) -> list[Arrived]:
@@ -218,7 +218,7 @@ def scattered(pieces: int, first: int = 1) -> list[Arrived]:
 
 
 async def test_more_than_1000_intervals_are_refused(book: Logbook) -> None:
-    """Earlier intervals are kept, and other origins continue."""
+    """Check that a refusal keeps earlier intervals, and that other origins continue."""
     assert await book.accept(*scattered(SCATTERED)) == (SCATTERED, 0)
     with pytest.raises(NumbersScattered):
         await book.accept(*scattered(1, 2 * SCATTERED + 1))
@@ -240,7 +240,7 @@ async def test_more_than_1000_gaps_are_refused(book: Logbook) -> None:
 
 
 async def test_more_than_10000_origins_are_refused(book: Logbook, client: Client) -> None:
-    """Known origins continue."""
+    """Check that further origins are refused, while known ones continue."""
     known = [word for i in range(ORIGINS - 1) for word in (b"x%d inc1" % i, b"1-1")]
     client.call("HSET", book.log.keys.log[2], *known)
     assert await book.accept(run(ONE, 1, 3)) == (3, 0)
@@ -251,7 +251,7 @@ async def test_more_than_10000_origins_are_refused(book: Logbook, client: Client
 
 
 async def test_origin_with_1000_intervals_can_continue(book: Logbook) -> None:
-    """A forger must not end the links of a store: numbers that add no interval are accepted."""
+    """Check that numbers which add no interval are accepted, so that a forger cannot end a store's links."""
     await book.accept(run(ONE, 1, 3), *scattered(SCATTERED - 1, 1001))
     assert await book.accept(run(ONE, 4, 6), run(ONE, 1, 6)) == (3, 0)
     assert await book.accept(run(ONE, 1001, 1003)) == (1, 0)
@@ -268,12 +268,12 @@ async def test_gaps_of_more_than_10000_origins_are_refused(book: Logbook, client
     assert await book.accept(Gap(b"x7", b"inc1", 2, 4)) == (0, 3)
 
 
-# our own data went back in time
+# own data that went back in time
 
 
 @pytest.mark.parametrize(("told", "is_new"), [(0, False), (3, False), (4, True), (MAX_NUMBER, True)])
 async def test_numbers_held_by_a_neighbour_count_as_given_out(book: Logbook, told: int, is_new: bool) -> None:
-    """pubsub.md 4.4: otherwise a new incarnation begins before numbers are reused."""
+    """Check that numbers held by a neighbour begin a new incarnation before they are reused (pubsub.md 4.4)."""
     await book.send(*lines(1, 3))
     before = await book.state()
     state = await book.replica.state(told)
@@ -285,11 +285,11 @@ async def test_numbers_held_by_a_neighbour_count_as_given_out(book: Logbook, tol
     check_places(await book.entries())
 
 
-# what links write down
+# state of links
 
 
 async def test_baseline_is_written_once(book: Logbook) -> None:
-    """pubsub.md 4.3"""
+    """Check that a baseline is written once (pubsub.md 4.3)."""
     first: Held = {ONE: Intervals.parse("1-5+9-9"), TWO: Intervals.parse("3-4")}
     assert await book.replica.neighbours() == []
     assert await book.replica.baseline(b"one", first) == first
@@ -332,7 +332,7 @@ async def test_lease_expires(book: Logbook) -> None:
 
 
 async def test_baseline_is_bounded(book: Logbook) -> None:
-    """decision 9: it is kept for ever; one that is too long is not written."""
+    """Check that a too long baseline is not written, as baselines are kept for ever (decision 9)."""
     long = Intervals.of((9 * 10**15 + 2 * i, 9 * 10**15 + 2 * i) for i in range(BASELINE_BYTES // 34))
     most = {ONE: long}
     more = {ONE: long, TWO: Intervals.of((2 * i + 1, 2 * i + 1) for i in range(1000))}
@@ -345,7 +345,7 @@ async def test_baseline_is_bounded(book: Logbook) -> None:
 
 
 async def test_neighbours_are_bounded(book: Logbook, client: Client) -> None:
-    """Each has a baseline for ever; known neighbours can still be linked."""
+    """Check that the number of neighbours, with a baseline each, is bounded; known ones can still be linked."""
     known = [word for i in range(NEIGHBOURS - 1) for word in (b"x%d" % i, b"")]
     client.call("HSET", book.log.keys.log_base, *known)
     assert await book.replica.baseline(b"one", {}) == {}

@@ -27,7 +27,7 @@ async def dead(desk: Desk, queue: Queue) -> list[tuple[str, bytes]]:
 
 
 async def test_copies_are_made_of_new_lines_only(book: Logbook, desk: Desk) -> None:
-    """pubsub.md 5.1"""
+    """Check that copies are made of new lines only (pubsub.md 5.1)."""
     one, two = await book.bound("one", "t"), await book.bound("two", "t")
     copies = [copy(one, i, b"%d" % (i + 1)) for i in range(4)] + [copy(two, 2, b"3")]
     await book.accept(arrived(ONE, 2, b"t 2"))
@@ -50,7 +50,7 @@ async def test_copies_are_made_of_new_lines_only(book: Logbook, desk: Desk) -> N
 async def test_full_queue_does_not_stop_the_link(
     book: Logbook, desk: Desk, spec: dict[str, int], reason: str
 ) -> None:
-    """pubsub.md 5.1: the copy becomes a dead letter of the queue."""
+    """Check that a copy for a full queue becomes its dead letter (pubsub.md 5.1)."""
     queue, other = await book.bound("shut", "t", **spec), await book.bound("other", "t")
     copies = [copy(q, i, b"%d" % i) for i in range(3) for q in (queue, other)]
     assert await book.accept(arrived(ONE, 1, *lines(3), copies=copies)) == (3, 0)
@@ -70,7 +70,7 @@ async def test_reserved_queue_does_not_stop_the_link(book: Logbook, desk: Desk) 
 
 
 async def test_too_large_copy_does_not_stop_the_link(book: Logbook, desk: Desk) -> None:
-    """rqp_mca.md 3.1: it is not stored in a transmission queue."""
+    """Check that a too large copy is not stored in a transmission queue (rqp_mca.md 3.1)."""
     remote = {"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": 1}
     queue = await book.bound("far", "t", remote=remote)
     copies = [copy(queue, 0, b"12"), copy(queue, 1, b"1")]
@@ -96,7 +96,7 @@ async def test_copies_notify_waiting_consumers(book: Logbook, desk: Desk, server
 
 
 async def test_copies_by_other_bindings_are_refused(book: Logbook, desk: Desk) -> None:
-    """Nothing is stored, as a missing copy could never be added."""
+    """Check that lines with copies by other bindings are refused, as a missing copy could not be added later."""
     queue = await desk.queue("late", bindings={"text": {"subscribe": ["t"]}})
     with pytest.raises(BindingsChanged):
         await book.accept(arrived(ONE, 1, *lines(3)), Gap(*ONE, 4, 5))
@@ -107,7 +107,7 @@ async def test_copies_by_other_bindings_are_refused(book: Logbook, desk: Desk) -
 
 
 async def test_received_lines_cross_no_bridge_back(book: Logbook, desk: Desk) -> None:
-    """pubsub.md 5.2"""
+    """Check that received lines are not published back (pubsub.md 5.2)."""
     bindings = {"text": {"subscribe": ["t"], "publish": "back"}}
     queue = await desk.queue("both", bindings=bindings)
     await book.look()
@@ -120,7 +120,7 @@ async def test_received_lines_cross_no_bridge_back(book: Logbook, desk: Desk) ->
 async def test_damaged_queue_stops_neither_link_nor_other_queues(
     book: Logbook, desk: Desk, server: Server, key: str
 ) -> None:
-    """The received numbers are recorded, or the lines would be sent again and again."""
+    """Check that the numbers of lines for a damaged queue are recorded, or they would be sent again and again."""
     bad, good = await book.bound("bad", "t"), await book.bound("good", "t")
     damaged = bad.keys["sq".index(key)]
     server.call("DEL", damaged)

@@ -19,7 +19,7 @@ def held(last: int) -> Held:
 
 
 async def test_first_baseline_stays(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """4.3: it is written once. The second edge reads before the first one writes, and writes afterwards."""
+    """Check that the first baseline stays if a second edge reads before it is written and writes afterwards (4.3)."""
     async with (
         Desk(server) as first_desk,
         Desk(server) as second_desk,
@@ -44,7 +44,7 @@ async def test_first_baseline_stays(server: Server, monkeypatch: pytest.MonkeyPa
 async def test_store_emptied_meanwhile_raises_not_initialised(
     server: Server, monkeypatch: pytest.MonkeyPatch, behind: str
 ) -> None:
-    """4.3: the baseline is lost, and the next link begins with the numbers held then."""
+    """Check that a store emptied in between, which lost the baseline, raises NotInitialised (4.3)."""
     async with Desk(server) as desk, logbook(desk) as book:
         if behind == "HEXISTS":  # it is known
             assert await book.replica.baseline(b"one", held(5)) == held(5)

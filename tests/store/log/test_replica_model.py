@@ -2,7 +2,7 @@
 
 After every step each held number is in the log once, or gone; queues have a copy of each new line.
 
-PENSTOCK_MODEL_EXAMPLES sets how long it tries, PENSTOCK_MODEL_SEED what it tries; a failure prints both.
+PENSTOCK_MODEL_EXAMPLES sets the number of examples, PENSTOCK_MODEL_SEED their seed; a failure prints both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEED = int(os.environ.get("PENSTOCK_MODEL_SEED", secrets.randbits(32)))
 STEPS = 30
 
 spans = st.tuples(st.integers(1, 30), st.integers(0, 8)).map(lambda s: (s[0], s[0] + s[1]))
-origins = st.integers(0, 3)  # two neighbours, what we were before, what we are
+origins = st.integers(0, 3)  # two neighbours, and this store's previous and current incarnations
 items = st.lists(st.tuples(st.sampled_from("eeeg"), origins, spans), min_size=1, max_size=6)
 
 
@@ -111,7 +111,7 @@ class ReplicaMachine(RuleBasedStateMachine):
     def origin(self, number: int) -> Origin:
         return ((b"one", b"i"), (b"two", b"i"), self.before, self.model.me)[number]
 
-    # what happens
+    # actions
 
     @rule(some=items)
     def accept(self, some: list[tuple[str, int, tuple[int, int]]]) -> None:
@@ -140,7 +140,7 @@ class ReplicaMachine(RuleBasedStateMachine):
         return arrived(origin, first, *made, copies=copies)
 
     def become_another(self) -> None:
-        """The store chooses the name."""
+        """Switch to a new incarnation, whose name the store chooses."""
         self.before, self.model.me = self.model.me, (self.model.me[0], b"")
 
     def look_who_we_are(self) -> None:
@@ -169,7 +169,7 @@ class ReplicaMachine(RuleBasedStateMachine):
         self.run(self.book.log.declare())
         self.model.trim(self.run(self.book.log.trim()))
 
-    # what is always true
+    # invariants
 
     @invariant()
     def the_log_is_as_the_model(self) -> None:

@@ -68,7 +68,7 @@ async def all_of(tail: Tail, last: bytes) -> list[Entry]:
 
 
 async def test_tail_begins_at_the_end(book: Logbook, tail: Tail) -> None:
-    """pubsub.md 3.2: older entries were sent before the tail began."""
+    """Check that a tail begins at the end of the log (pubsub.md 3.2)."""
     assert tail.place == await book.head()
     await book.send(b"t 1")
     assert [e.block for e in await tail.next()] == [b"SEND t 1\n"]
@@ -86,7 +86,7 @@ async def test_tail_of_an_empty_log_misses_nothing(book: Logbook) -> None:
 
 @pytest.fixture
 def _patient(tail: Tail, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tail keeps waiting."""
+    """Make the tail wait for long."""
     monkeypatch.setattr(tail_module, "BLOCK_MS", 20_000)
     monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 30.0)
 
@@ -106,7 +106,7 @@ async def blocked(book: Logbook) -> bool:
 
 @every_server
 async def test_tail_returns_every_entry_once(book: Logbook, tail: Tail) -> None:
-    """Entries of one line and of a megabyte."""
+    """Check this for entries of one line and of a megabyte."""
     for size in (10, 10, 400_000, 400_000, 2_000_000, 10, 10):
         await book.send(b"t " + b"x" * size)
     await asyncio.gather(*(book.sending(b"t " + body) for body in numbered(100)))
@@ -119,7 +119,7 @@ async def test_tail_returns_every_entry_once(book: Logbook, tail: Tail) -> None:
 
 
 async def test_tail_reads_1_mib_at_most(book: Logbook, tail: Tail) -> None:
-    """Also while it waits: one entry of any length, and then what is there."""
+    """Check this also while the tail waits: it reads one entry of any length, then further ones."""
     before = await book.head()
     for size in (10, 200_000):
         for number in range(30):
@@ -134,7 +134,7 @@ async def test_tail_reads_1_mib_at_most(book: Logbook, tail: Tail) -> None:
 
 
 async def test_tail_continues_after_a_kill(own_server: Server) -> None:
-    """No entry is repeated or missing after restarts and lost connections."""
+    """Check that no entry is repeated or missing after restarts and lost connections."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         tail = Tail(desk.store.connector, book.log.keys, 0)
         assert await tail.next() == []
@@ -196,7 +196,7 @@ async def test_cancelled_read_loses_nothing(book: Logbook, tail: Tail) -> None:
 
 
 async def test_emptied_store_raises_dataset_lost(book: Logbook, tail: Tail, server: Server) -> None:
-    """Otherwise it would wait for ever."""
+    """Check that a tail of an emptied store raises DatasetLost instead of waiting for ever."""
     await book.send(b"t 1")
     assert len(await tail.next()) == 1
     server.call("FLUSHALL", "SYNC")
@@ -213,7 +213,7 @@ async def test_store_that_is_not_set_up_raises_not_initialised(server: Server) -
 
 
 async def test_trimmed_entries_show_as_a_gap(book: Logbook, tail: Tail) -> None:
-    """pubsub.md 3.6: the difference of serials is the number of missed messages."""
+    """Check that the difference of serials is the number of missed messages (pubsub.md 3.6)."""
     for number in range(10):
         await book.send(b"t %d" % number, b"u %d" % number)
     before = tail.place
@@ -238,7 +238,7 @@ def follows(primary: Server) -> bool:
 
 @pytest.fixture
 def pair(server_program: str, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
-    """A primary and its replica."""
+    """Start a primary and its replica."""
     options = {"repl-diskless-sync-delay": "0", "repl-timeout": "60"}
     primary, replica = (Server(server_program, tmp_path / name, options) for name in ("primary", "replica"))
     try:
@@ -253,7 +253,7 @@ def pair(server_program: str, tmp_path: Path) -> Iterator[tuple[Server, Server]]
 
 @pytest.mark.usefixtures("_soon_given_up")
 async def test_unreplicated_entries_are_not_returned(pair: tuple[Server, Server]) -> None:
-    """pubsub.md 3.2: only durable entries are delivered."""
+    """Check that only replicated entries are delivered (pubsub.md 3.2)."""
     primary, replica = pair
     quick = PipeSettings(request_timeout_s=1.5)
     async with Desk(primary, pipe=quick) as desk, logbook(desk, LogSpec("replicated:1")) as book:
@@ -275,7 +275,7 @@ async def test_unreplicated_entries_are_not_returned(pair: tuple[Server, Server]
 
 
 async def test_link_state_is_replicated(pair: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch) -> None:
-    """pubsub.md 4.3: the baseline is replicated before the first entry is requested."""
+    """Check that the baseline is replicated before the first entry is requested (pubsub.md 4.3)."""
     monkeypatch.setattr(replica_module, "WAIT_MS", 500)
     primary, replica = pair
     item = arrived((b"n1", b"i"), 1, b"t 1")

@@ -32,7 +32,7 @@ def copy_of(server: Server) -> Callable[[], None]:
 async def test_tail_follows_restored_data_with_older_places(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock had been an hour ahead: new entries have places before those read earlier."""
+    """Check that a tail follows new entries with places before those read earlier, as the clock was an hour ahead."""
     monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
     async with Desk(server) as desk, logbook(desk) as book:
         await book.accept(arrived(NEIGHBOUR, 1, b"t kept"))

@@ -87,7 +87,10 @@ def test_access_that_contradicts_bindings_is_refused(
     [
         (TEXT, {"edges": ["pubsub", "tmq"]}),
         (INBOX, {"edges": ["ring"]}),
-        ({"ring": {"outbox": 7}}, SHOP),  # nobody asks for what leaves: its document says where it goes
+        (
+            {"ring": {"outbox": 7}},
+            SHOP,
+        ),  # outgoing messages have no client: the document sets their destination
         ({"rqpMca": {"queueId": 7}}, SHOP),
     ],
 )

@@ -65,7 +65,7 @@ def test_patterns_and_tags_have_bounds() -> None:
 
 @pytest.mark.parametrize("text", [{"publish": "a"}, {"subscribe": ["a"]}])
 def test_bindings_outside_the_log_domain_are_refused(text: dict[str, Any]) -> None:
-    """pubsub.md 5.1: a binding cannot cross shards."""
+    """Check that bindings are refused outside the log's domain, as they cannot cross shards (pubsub.md 5.1)."""
     with pytest.raises(ValidationError, match=r"bindings\.text needs domain 'main'"):
         QueueSpec(domain="other", bindings={"text": text})
     assert QueueSpec(domain="other", bindings={"text": {}}).bindings.text.publish == ""
@@ -94,7 +94,7 @@ def limited(client: Client, limits: str, count: int) -> tuple[int, int]:
 
 
 def test_limits_of_older_versions_without_tags_are_read(client: Client) -> None:
-    """They have eight words."""
+    """Check that limits of older versions, with eight words, are read."""
     assert limited(client, "5 0 reject 0 20 0 100 fsync", 7) == (2, 0)
 
 

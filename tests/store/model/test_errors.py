@@ -41,6 +41,6 @@ def test_unknown_refusal_is_a_store_fault() -> None:
 
 
 def test_only_unavailable_guarantees_that_nothing_was_stored() -> None:
-    """Edges report these as failed, and never OutcomeUnknown (tmq.md 7.2)."""
+    """Check which errors guarantee that nothing was stored; edges report these as failed (tmq.md 7.2)."""
     names = {kind.__name__ for kind in all_errors(StoreUnavailable)}
     assert names == {"StoreUnavailable", "DatasetLost", "NotInitialised", "TooLate"}

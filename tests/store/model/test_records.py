@@ -85,7 +85,7 @@ def test_record_longer_than_the_maximum_is_refused() -> None:
 
 
 def check_damaged(octets: bytes) -> None:
-    """Either a content, or a ValueError; nothing else may come out."""
+    """Check that damaged octets give a content or a ValueError."""
     try:
         content = records.decode(octets)
     except ValueError:

@@ -52,18 +52,18 @@ def test_defaults() -> None:
 @pytest.mark.parametrize("end", ["inbox", "outbox"])
 @pytest.mark.parametrize("group", [0, -1, 0x1_0000, 1.5, True, "seven"])
 def test_invalid_group_is_refused(group: object, end: str) -> None:
-    """ring.md 3.3"""
+    """Check that invalid groups are refused (ring.md 3.3)."""
     assert f"bindings.ring.{end}" in problem(**ring(**{end: group}))
 
 
 def test_inbox_and_outbox_of_one_group_are_refused() -> None:
-    """Messages would loop."""
+    """Check that an inbox and an outbox of one group are refused, as messages would loop."""
     assert "inbox and outbox are both of group 7" in problem(**ring(inbox=7, outbox=7))
 
 
 @pytest.mark.parametrize("end", ["inbox", "outbox"])
 def test_remote_queue_with_ring_binding_is_refused(end: str) -> None:
-    """Two systems could forward a message to each other for ever, and two edges would take messages out."""
+    """Check that this is refused: two systems could forward a message in a loop, and two edges would take messages."""
     said = problem(remote={"protocol": "rqp-mca", "queueId": 1}, **ring(**{end: 7}))
     assert "or bindings.ring" in said
 

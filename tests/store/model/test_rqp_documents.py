@@ -60,7 +60,7 @@ def test_defaults() -> None:
 
 
 def test_bound_beyond_rqp_mca_is_refused_and_read_from_the_store() -> None:
-    """docs/rqp.md, Transmission queues: earlier versions stored such documents."""
+    """Check that new documents beyond the bound are refused, and stored ones are read (docs/rqp.md)."""
     stored = QueueSpec(remote={"protocol": "rqp-mca", "queueId": 7}).model_dump(by_alias=True, mode="json")
     stored["remote"]["maxMessageBytes"] = (15 << 20) + 1
     told = problem(remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": (15 << 20) + 1})
@@ -76,7 +76,7 @@ def test_bound_beyond_rqp_mca_is_refused_and_read_from_the_store() -> None:
 
 
 def test_numbers_are_separate_for_each_protocol() -> None:
-    """rqp_mca.md 1.1, rqp_cast.md 2: both have 32 bits of their own."""
+    """Check that the protocols' numbers are separate, with 32 bits each (rqp_mca.md 1.1, rqp_cast.md 2)."""
     spec = QueueSpec(bindings={"rqpMca": {"queueId": 7}, "rqpCast": {"key": 7}})
     assert spec.numbers() == ["rqp-mca 7", "rqp-cast 7"]
     cast = QueueSpec(remote={"protocol": "rqp-cast", "key": 9})
@@ -114,13 +114,13 @@ def test_invalid_remote_is_refused(remote: dict[str, Any], says: str) -> None:
 
 @pytest.mark.parametrize("bindings", [{"rqpMca": {"queueId": 1}}, {"rqpCast": {"key": 1}}])
 def test_remote_queue_with_rqp_binding_is_refused(bindings: dict[str, Any]) -> None:
-    """rqp_mca.md 2.4, rqp_cast.md 3.2: two systems could forward a message to each other for ever."""
+    """Check that this is refused: two systems could forward a message in a loop (rqp_mca.md 2.4, rqp_cast.md 3.2)."""
     said = problem(remote={"protocol": "rqp-mca", "queueId": 1}, bindings=bindings)
     assert "cannot be combined with bindings.rqpMca.queueId, bindings.rqpCast.key" in said
 
 
 def test_limits_with_and_without_tag_are_read(client: Client) -> None:
-    """Older versions wrote eight words, this one nine."""
+    """Check that limits of older versions, with eight words, are read like those of this one, with nine."""
     tagged = QueueSpec(ack_level="memory", max_length=5, bindings={"text": {"publish": "7"}})
     assert limited(client, str(tagged.fields()[1]), 7) == (2, 5)
     assert str(tagged.fields()[1]).endswith(" memory 7 0")

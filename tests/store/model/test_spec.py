@@ -109,7 +109,7 @@ def test_unknown_field_is_refused(spec: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("policy", ["DeleteIfEmpty", "Delete"])
 def test_deletion_policy_without_kubernetes_is_refused(policy: str) -> None:
-    """Without an operator, nothing notices the deletion of the document."""
+    """Check that deletion policies which need an operator are refused without Kubernetes."""
     assert "must be 'Retain', the only policy that this version keeps" in problem(deletionPolicy=policy)
     assert QueueSpec(deletion_policy=DeletionPolicy.RETAIN) == QueueSpec()
     kept = QueueSpec.model_validate_json(json.dumps({"deletionPolicy": policy}), context=STORED)
@@ -128,7 +128,7 @@ def test_domain_cannot_end_its_hash_tag(domain: str) -> None:
 
 
 def test_domain_of_the_catalogue_is_reserved() -> None:
-    """docs/kubernetes.md, "Queue": both would use the key ps:{registry}:epoch."""
+    """Check that the domain `registry` is reserved, as the catalogue uses its keys (docs/kubernetes.md, "Queue")."""
     assert "the domain 'registry' is reserved for the store's catalogue" in problem(domain="registry")
     assert DomainKeys("registry").epoch == RegistryKeys().epoch
     assert QueueSpec(domain="registry.2").domain == "registry.2"
@@ -154,7 +154,7 @@ def test_invalid_documents_are_refused(document: dict[str, Any]) -> None:
 
 
 def test_length_of_names_is_counted_in_octets() -> None:
-    """tmq.md 2.1: 1 to 255 octets of any value."""
+    """Check that names have 1 to 255 octets of any value (tmq.md 2.1)."""
     assert check_name("\u00e4" * 127) == "\u00e4" * 127
     assert check_name("\udcff" * 255) == "\udcff" * 255
     for bad in ("", "\u00e4" * 128, "x" * 256):
@@ -182,7 +182,7 @@ def test_queue_name_overrides_the_name_in_metadata() -> None:
 
 
 def test_null_means_omitted() -> None:
-    """docs/kubernetes.md, "Queue": as in `access:` without a value. A name cannot be null."""
+    """Check that null means omitted, as in an empty `access:`, except for a name (docs/kubernetes.md, "Queue")."""
     for document in (
         {"spec": None, "metadata": {"name": "orders", "labels": None}},
         NAME | {"spec": {"access": None}},

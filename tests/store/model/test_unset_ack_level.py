@@ -44,10 +44,10 @@ def test_unset_level_is_the_strictest_that_the_store_guarantees(
 @pytest.mark.parametrize(
     ("mode", "replicas", "settings", "had", "level"),
     [
-        ("sentinel", 0, SYNCS, "replicated:1", "replicated:1"),  # its replicas are away just now
-        ("sentinel", 2, SYNCS, "memory", "replicated:1"),  # they were when it was made
-        ("sentinel", 2, SYNCS, "fsync", "replicated:1"),  # it comes from one server
-        ("single", 0, LAZY, "fsync", "fsync"),  # refused, and not weakened
+        ("sentinel", 0, SYNCS, "replicated:1", "replicated:1"),  # its replicas are away at the moment
+        ("sentinel", 2, SYNCS, "memory", "replicated:1"),  # its replicas were away at its creation
+        ("sentinel", 2, SYNCS, "fsync", "replicated:1"),  # created on a single server
+        ("single", 0, LAZY, "fsync", "fsync"),  # refused rather than weakened
     ],
 )
 def test_unset_level_is_raised_and_never_weakened(
@@ -78,7 +78,7 @@ def test_advice_names_a_level_that_the_store_guarantees() -> None:
 
 
 async def test_document_without_level_becomes_replicated_under_sentinel(whole_replicated: Replicated) -> None:
-    """Includes documents of older versions, for which no level meant fsync."""
+    """Check this also for documents of older versions, for which no level meant fsync."""
     async with Desk(whole_replicated.url) as desk:
         queue, _ = await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
         assert (
@@ -105,7 +105,7 @@ def test_store_that_never_had_a_replica_keeps_memory(mode: str) -> None:
 
 
 async def test_only_new_queues_are_refused_while_replicas_are_away(whole_replicated: Replicated) -> None:
-    """A queue created in a failover could lose acknowledged messages in the next; existing ones can be changed."""
+    """Check that only new queues are refused: created in a failover, they could lose messages in the next one."""
     async with Desk(whole_replicated.url) as desk:
         before, store = await desk.queue("before"), desk.store
         with whole_replicated.without_replicas():

@@ -122,11 +122,11 @@ VERBS: dict[str, Ask] = {
     "pull": lambda pipe, source, queue, done: pipe.idempotent.pull(source, ID, queue, 1000, 1000, done),
 }
 ENDS_A_DELIVERY = {"settle", "release", "reject", "note"}  # its holder was admitted
-OF_THE_LOG = {"send", "head"}  # it is no queue; those that subscribe let the text service, or are refused
+OF_THE_LOG = {"send", "head"}  # the log is not a queue; subscribing queues must admit the text service
 
 
 def test_every_operation_is_covered() -> None:
-    """Every operation is listed here, with its check or the reason why it has none."""
+    """Check that every operation is listed here, with its check or the reason for its absence."""
     asked_for = {
         name
         for verbs in (Messages, Idempotent, LogVerbs)
@@ -183,14 +183,14 @@ async def test_changed_document_applies_to_open_connections(desk: Desk) -> None:
             await edge.take(handle, 1, source=source)
         with pytest.raises(AccessDenied):
             await edge.publish(handle, b"3", source=source)
-        await edge.settle([taken])  # what he has he may finish
+        await edge.settle([taken])  # it may settle what it holds
         await change(desk)
         await until(lambda: handle.admission is None)
         assert bodies(await edge.take(handle, 1, source=source)) == [b"2"]
 
 
 async def test_forgotten_handle_follows_its_document(desk: Desk) -> None:
-    """A client may have opened the queue before a new generation of the store's data."""
+    """Check this for a client that opened the queue before a new generation of the store's data."""
     await desk.queue()
     async with desk.another() as edge:
         edge.store.start_serving()
@@ -203,7 +203,7 @@ async def test_forgotten_handle_follows_its_document(desk: Desk) -> None:
 
 
 async def test_unused_handles_are_garbage_collected(desk: Desk) -> None:
-    gc.freeze()  # otherwise a collection scans everything that is loaded
+    gc.freeze()  # a collection would scan all loaded modules
     try:
         for name in map(str, range(10)):
             await desk.queue(name)

@@ -32,7 +32,7 @@ async def test_operations_return_or_raise(desk: Desk) -> None:
 
 
 async def test_operations_of_agents(desk: Desk) -> None:
-    """Notes, returns to the end, dead letters, and idempotent publishes (rqp_cast.md 4.2, 5.4; sysv.md)."""
+    """Check notes, returns to the end, dead letters and idempotent publishes (rqp_cast.md 4.2, 5.4; sysv.md)."""
     queue, client = await desk.queue(), AsyncClient(desk.pipe)
     (record,) = encode(b"1")
     assert (
@@ -77,7 +77,7 @@ async def test_messages_of_a_cancelled_take_are_returned(desk: Desk) -> None:
 async def test_messages_that_arrive_during_cancellation_are_returned(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A signal and the answer may arrive together: the task then never sees its messages."""
+    """Check that messages whose take is cancelled as the answer arrives are returned."""
     queue, client = await desk.queue(), AsyncClient(desk.pipe)
     await desk.put(queue, b"x")
     take = desk.pipe.messages.take

@@ -118,7 +118,7 @@ async def test_deleted_queue_refuses_the_commit(two: Two) -> None:
         await two.desk.commit("t1", *two.parts())
     assert (await two.desk.stats(two.one))["in_flight"] == before
     newer = await two.desk.queue("two")
-    with pytest.raises(QueueUnknown):  # 5.6: the name is there again, but not this queue
+    with pytest.raises(QueueUnknown):  # 5.6: the name exists again, but as another queue
         await two.desk.commit("t1", *two.parts())
     assert await two.desk.count(newer) == 0
 
@@ -188,7 +188,7 @@ async def test_returned_and_redelivered_messages_can_be_settled(two: Two) -> Non
 
 
 async def test_returned_lease_refuses_the_commit(two: Two) -> None:
-    """The message was returned and is leased to another process."""
+    """Check that a commit is refused if a message was returned and leased to another process."""
     await two.desk.release(two.held_two[1:2])
     async with two.desk.another() as other:
         again = await other.take(two.two, 1)
@@ -197,7 +197,7 @@ async def test_returned_lease_refuses_the_commit(two: Two) -> None:
 
 
 async def test_ten_thousand_messages_in_one_commit(desk: Desk) -> None:
-    """That is more values than Lua can unpack at once."""
+    """Check a commit with more values than Lua can unpack at once."""
     queue, target = await desk.queue("one"), await desk.queue("two")
     await desk.put(queue, *numbered(5000))
     held: list[Delivery] = []
@@ -211,7 +211,7 @@ async def test_ten_thousand_messages_in_one_commit(desk: Desk) -> None:
 
 
 async def test_commit_across_domains_raises(two: Two) -> None:
-    """tmq.md 5.5"""
+    """Check that a commit across domains raises DomainMismatch (tmq.md 5.5)."""
     other, _ = await two.desk.store.catalogue.declare("far", QueueSpec(domain="other"), "test")
     with pytest.raises(DomainMismatch):
         await two.desk.commit("t1", *two.parts(), CommitPart(other, [], encode(b"x"), "t"))

@@ -51,7 +51,7 @@ async def test_messages_within_their_ttl_stay(desk: Desk) -> None:
 
 
 async def test_take_continues_after_expired_messages(desk: Desk) -> None:
-    """One call skips 1,000 messages at most; the next one continues."""
+    """Check that a call skips at most 1,000 expired messages, and that the next one continues."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(2500))
     await age(desk, queue)
@@ -93,7 +93,7 @@ async def test_messages_returned_to_the_end_expire_with_their_counts(desk: Desk)
 
 
 async def test_expired_messages_between_others(desk: Desk) -> None:
-    """Messages returned to the end keep their age among younger ones; takes skip them."""
+    """Check that takes skip expired messages among younger ones, as messages returned to the end keep their age."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     old = singles(await desk.take(queue))

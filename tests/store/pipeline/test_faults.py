@@ -43,7 +43,7 @@ async def test_store_killed_and_restarted_during_traffic(own_server: Server) -> 
 
 
 async def test_store_that_hangs_and_continues(own_server: Server) -> None:
-    """Calls wait in the server's sockets and are repeated on new connections; it executes each once."""
+    """Check that calls which wait in the server's sockets and are repeated on new connections run once."""
     async with Desk(own_server, pipe=HASTY) as desk:
         traffic = Traffic(desk, await desk.queue())
         traffic.start()
@@ -82,7 +82,10 @@ async def test_outcome_is_unknown_after_the_request_timeout(
         own_server.cont()
         await until(lambda: desk.pipe.trouble is None)
         assert await desk.count(other) == 2  # it was done, once
-        assert sorted(await desk.drain(queue)) == [*numbered(3), b"x"]  # what was taken came back by itself
+        assert sorted(await desk.drain(queue)) == [
+            *numbered(3),
+            b"x",
+        ]  # the taken message returned after the timeout
         await desk.release([held])
         (again,) = await desk.take(queue)
         assert again.note == "noted"
@@ -90,7 +93,7 @@ async def test_outcome_is_unknown_after_the_request_timeout(
 
 
 async def test_note_times_out_like_other_requests(own_server: Server) -> None:
-    """A note settles nothing, so its caller must get an answer in time."""
+    """Check that the caller of a note, which settles nothing, gets an answer in time."""
     async with Desk(own_server, pipe=HASTY) as desk:
         queue = await desk.queue()
         await desk.put(queue, b"a")
@@ -103,7 +106,7 @@ async def test_note_times_out_like_other_requests(own_server: Server) -> None:
 
 
 async def test_late_call_is_refused_for_good(own_server: Server) -> None:
-    """tmq.md 7.2: failed, and nothing of it is stored later."""
+    """Check that a late call fails, and that nothing of it is stored later (tmq.md 7.2)."""
     settings = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=0.5, request_timeout_s=30.0)
     async with Desk(own_server, pipe=settings) as desk:
         queue = await desk.queue()
@@ -117,7 +120,7 @@ async def test_late_call_is_refused_for_good(own_server: Server) -> None:
         own_server.cont()
         with pytest.raises(StoreUnavailable):
             await late
-        await settled  # a settle is tried again: the lease lives
+        await settled  # a settle is retried, as the lease is still valid
         assert await desk.drain(queue) == []
         assert (await desk.stats(queue))["acked"] == 1
         assert desk.refusals["too_late"] >= 1
@@ -141,7 +144,7 @@ async def test_call_with_lost_reply_is_repeated(own_server: Server) -> None:
 
 
 async def test_commit_with_lost_reply_is_applied_once(own_server: Server) -> None:
-    """tmq.md 5.3"""
+    """Check that a commit with a lost reply is applied once (tmq.md 5.3)."""
     async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url) as desk:
         queue, other = await desk.queue(), await desk.queue("other")
         await desk.put(queue, *numbered(50))
@@ -161,7 +164,7 @@ async def test_commit_with_lost_reply_is_applied_once(own_server: Server) -> Non
 
 
 async def test_silent_connection_is_closed(own_server: Server) -> None:
-    """The peer is gone with megabytes unsent: the new connection must not wait for the old one."""
+    """Check that a connection whose peer vanished is replaced at once, even with megabytes unsent."""
     async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url, pipe=HASTY) as desk:
         queue = await desk.queue()
         await desk.put(queue, b"first")
@@ -226,7 +229,7 @@ async def test_unavailable_store_refuses_at_once_and_settles_are_kept(own_server
 
 
 async def test_idle_process_notices_lost_data(own_server: Server) -> None:
-    """docs/architecture.md: readiness depends on the dataset, even on an idle connection."""
+    """Check that an idle process notices lost data, which readiness depends on (docs/architecture.md)."""
     async with Desk(own_server, pipe=HASTY) as desk:
         own_server.call("FLUSHALL")
         await until(lambda: isinstance(desk.pipe.trouble, DatasetLost))
@@ -234,7 +237,7 @@ async def test_idle_process_notices_lost_data(own_server: Server) -> None:
 
 
 async def test_another_dataset_raises_an_alarm(own_server: Server) -> None:
-    """docs/store.md, "When the store has lost data": the empty store was set up again."""
+    """Check the alarm for an empty store that was set up again (docs/store.md, "When the store has lost data")."""
     async with Desk(own_server, pipe=HASTY) as desk:
         own_server.call("FLUSHALL")
         await until(lambda: isinstance(desk.pipe.trouble, DatasetLost))
@@ -258,7 +261,7 @@ async def test_missing_functions_are_reported(own_server: Server) -> None:
 
 
 async def test_older_functions_write_nothing(own_server: Server) -> None:
-    """An edge newer than the store's functions waits for `penstock store init`."""
+    """Check that an edge newer than the store's functions waits for `penstock store init`."""
     async with Desk(own_server, pipe=HASTY) as desk:
         queue = await desk.queue()
         assert "offer('work_timed'" in source()
@@ -274,7 +277,7 @@ async def test_older_functions_write_nothing(own_server: Server) -> None:
 
 
 async def test_store_fault_is_reported_and_not_repeated(own_server: Server) -> None:
-    """Damaged data fails the callers of its call; others continue."""
+    """Check that damaged data fails only the callers of its call."""
     async with Desk(own_server) as desk:
         queue, other = await desk.queue(), await desk.queue("other")
         await desk.put(queue, *numbered(3))

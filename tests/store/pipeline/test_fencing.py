@@ -90,7 +90,7 @@ async def test_former_holder_cannot_end_a_redelivery(desk: Desk, ending: Ending)
 
 @endings
 async def test_own_former_lease_does_not_count(desk: Desk, ending: Ending) -> None:
-    """The same process returned it and leased it again: only the newer lease is valid."""
+    """Check that only the newer lease is valid if a process returned a message and leased it again."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     first = singles(await desk.take(queue))
@@ -134,7 +134,7 @@ async def test_settle_may_span_queues_and_repeat_messages(desk: Desk) -> None:
 
 
 async def test_late_settle_does_not_affect_other_connections(desk: Desk) -> None:
-    """Settles of several connections share a call; each gets its own answer (tmq.md 1.2)."""
+    """Check that each settle gets its own answer if several connections share a call (tmq.md 1.2)."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     late, *good = await desk.take(queue)
@@ -171,7 +171,7 @@ async def test_lost_lease_among_several_is_reported(desk: Desk, kind: str, place
 
 @endings
 async def test_leases_of_a_deleted_queue_are_lost(desk: Desk, ending: Ending) -> None:
-    """tmq.md 5.6: older handles and returns are dropped, also after a CREATE of the same name."""
+    """Check that leases of a deleted queue are lost, also after a CREATE of the same name (tmq.md 5.6)."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     got = await desk.take(queue)

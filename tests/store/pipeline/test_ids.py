@@ -1,4 +1,4 @@
-"""Ids of RQP/cast's messages: none that was given out lately is reused (rqp_cast.md 2.3)."""
+"""Ids of RQP/cast's messages: recently assigned ids are not reused (rqp_cast.md 2.3)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def given(server: Server, count: int = MANY) -> int:
 
 
 def distance(first: int, second: int) -> int:
-    """The range may wrap around."""
+    """Return the distance of two ids in the range, which wraps around."""
     return min((first - second) % MAX_ID, (second - first) % MAX_ID)
 
 
@@ -72,7 +72,7 @@ async def test_ids_stay_in_range_from_any_start(
 
 
 async def test_wiped_store_begins_with_other_ids(server: Server) -> None:
-    """This fails by chance with a probability of 1 in 400,000."""
+    """Check that a wiped store starts with other ids; this fails by chance once in 400,000 runs."""
     first = await given(server)
     server.clear()
     assert distance(first, await given(server)) >= MANY
@@ -84,7 +84,7 @@ async def test_ids_of_an_older_version_begin_elsewhere(server: Server, desk: Des
 
 
 async def test_restarted_server_skips_ids_that_may_be_lost(own_server: Server) -> None:
-    """Ids that had reached neither disk nor replica are skipped."""
+    """Check that a restarted server skips ids that may not have reached the disk or a replica."""
     first = await given(own_server)
     own_server.kill9()
     own_server.restart()
@@ -92,7 +92,7 @@ async def test_restarted_server_skips_ids_that_may_be_lost(own_server: Server) -
 
 
 async def test_older_copy_can_be_restored_twice(own_server: Server) -> None:
-    """Each restored copy begins at another id than the original."""
+    """Check that each restored copy starts with other ids than the original."""
     kept, copy = own_server.directory, own_server.directory.with_name("copy")
     blocks = [await given(own_server)]
     own_server.terminate()

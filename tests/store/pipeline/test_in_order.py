@@ -45,7 +45,7 @@ async def contents(desk: Desk, queue: Queue) -> list[bytes]:
 
 
 async def test_refused_record_stops_the_rest_of_its_run(desk: Desk) -> None:
-    """Later, smaller records would fit; each is too long to share an entry."""
+    """Check that records after a refused one are refused, although smaller ones would fit."""
     queue = await desk.queue(max_bytes=10_000)
     run = [b"1" * 5000, b"2" * 6000, b"3" * 4000, b"4"]
     assert await verdict(Sender(desk).put(queue, *run)) == dict.fromkeys((1, 2, 3), QueueFull)
@@ -53,7 +53,7 @@ async def test_refused_record_stops_the_rest_of_its_run(desk: Desk) -> None:
 
 
 async def test_unordered_runs_are_independent(desk: Desk) -> None:
-    """After a record that does not fit nothing of its run is stored, ordered or not."""
+    """Check that a refusal affects only its own run if runs are unordered."""
     queue = await desk.queue(max_bytes=10_000)
     run = [b"1" * 5000, b"2" * 6000, b"3" * 4000]
     assert await verdict(desk.publishing(queue, *run)) == dict.fromkeys((1, 2), QueueFull)
@@ -62,7 +62,7 @@ async def test_unordered_runs_are_independent(desk: Desk) -> None:
 
 
 async def test_refused_run_stops_later_runs_of_the_same_call(desk: Desk) -> None:
-    """Another connection's run between them is not affected."""
+    """Check that later runs of the source are refused, but not another connection's run between them."""
     queue, other = await desk.queue(max_bytes=10), await desk.queue("other")
     one, two = Sender(desk, "one"), Sender(desk, "two")
     asked = [
@@ -82,7 +82,7 @@ async def test_refused_run_stops_later_runs_of_the_same_call(desk: Desk) -> None
 
 
 async def test_refused_run_stops_runs_of_later_calls(desk: Desk) -> None:
-    """Runs that wait when the first is refused, and later ones, are refused."""
+    """Check that runs which wait when the first is refused, and later ones, are refused."""
     queue, shut = await desk.queue(), await desk.queue("shut", paused=True)
     sender = Sender(desk)
     first = sender.put(shut, b"0")
@@ -117,7 +117,7 @@ async def test_refusal_of_the_peers_stops_later_runs(desk: Desk) -> None:
 
 
 async def test_unavailable_store_stops_later_runs(own_server: Server) -> None:
-    """When the store returns, later runs that still wait are not stored."""
+    """Check that later runs which still wait are not stored when the store returns."""
     async with Desk(own_server, pipe=PipeSettings(patience_s=1.0)) as desk:
         queue = await desk.queue()
         sender = Sender(desk)
@@ -136,7 +136,7 @@ async def test_unavailable_store_stops_later_runs(own_server: Server) -> None:
 
 
 async def test_ordered_source_leaves_no_gaps(desk: Desk) -> None:
-    """Random runs of several sources, a small queue that is emptied meanwhile, and pauses."""
+    """Check this with random runs of several sources, a small queue that is emptied meanwhile, and pauses."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Metrics and samples report the same activity, whichever reads first."""
+"""Metrics and samples report the same activity, in any order of reading."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def meter() -> Meter:
 
 @pytest.fixture
 async def desk(server: Server, meter: Meter, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
-    """A process that meters its queues and writes samples on request."""
+    """Yield a process that meters its queues and writes samples on request."""
     monkeypatch.setattr(Desk, "_observe", meter)
     async with Desk(server, timing=Timing(sample_s=3600.0)) as desk:
         desk.store.start_serving()
@@ -99,7 +99,7 @@ async def test_activity_is_reported_before_samples_read_it(desk: Desk, meter: Me
 
 @pytest.mark.parametrize("is_told", [False, True])
 async def test_activity_put_back_by_samples_is_reported_once(desk: Desk, meter: Meter, is_told: bool) -> None:
-    """Also if more was counted meanwhile, reported or not."""
+    """Check this with further activity in between, reported or not."""
     queue = await desk.queue()
     await work(desk, queue)
     read = desk.domain.tallies.read(time.monotonic())
@@ -149,7 +149,7 @@ async def test_statistics_of_all_queues(desk: Desk) -> None:
 
 
 async def test_used_share_of_a_queues_bounds(desk: Desk) -> None:
-    """Leased messages count; the nearer bound counts; a queue whose oldest make way has no used share."""
+    """Check that leased messages and the nearer bound count, and that queues with overflow have no used share."""
     queues = [
         await desk.queue("long", max_length=4, max_bytes=1000),
         await desk.queue("large", max_length=100, max_bytes=40),
@@ -170,8 +170,7 @@ async def test_used_share_of_a_queues_bounds(desk: Desk) -> None:
 
 
 async def test_unreadable_queue_hides_no_other(desk: Desk) -> None:
-    """As of a newer version, while one process after the other is replaced; one of which not even the id can be read is
-    told as one that nobody sees."""
+    """Check that queues of a newer version hide no others; one without a readable id counts as unavailable."""
     readable, newer = await desk.queue("readable"), await desk.queue("newer")
     await desk.put(newer, b"x")
     registry = desk.store.registry
@@ -185,7 +184,7 @@ async def test_unreadable_queue_hides_no_other(desk: Desk) -> None:
 
 
 async def test_polling_continues_after_a_failure() -> None:
-    """Otherwise the last result would be reported for ever."""
+    """Check that polling continues after a failure, so that results do not become stale."""
     told, looks = list[int | None](), iter([1, KeyError("a fault"), StoreUnavailable(), 2, *[3] * 100])
     is_told = asyncio.Event()
 

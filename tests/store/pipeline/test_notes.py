@@ -104,7 +104,7 @@ async def test_dead_letter_by_delivery_limit_keeps_the_note(desk: Desk) -> None:
 
 
 async def test_upkeep_keeps_notes(desk: Desk) -> None:
-    """A message examined together with an expired one goes back as it was."""
+    """Check that a message examined together with an expired one keeps its note."""
     queue = await desk.queue()
     await desk.put(queue, b"old")
     await asyncio.sleep(0.3)
@@ -141,7 +141,7 @@ async def test_lost_lease_writes_no_note(desk: Desk) -> None:
 
 
 async def test_note_precedes_later_operations(desk: Desk) -> None:
-    """In one call the note is written before its message is returned."""
+    """Check that a note is written before a return of its message in the same call."""
     queue = await desk.queue()
     await desk.put(queue, b"x")
     got = await desk.take(queue)
@@ -168,7 +168,7 @@ def begun(client: Client) -> tuple[Lane, Queue]:
 
 
 def test_note_survives_the_death_of_its_process(client: Client) -> None:
-    """A lost reply to a note is repeated without a second note."""
+    """Check that a note survives its process, and that a repeated call adds no second note."""
     lane, queue = begun(client)
     got = take(lane, queue)
     told = Answers()
@@ -186,7 +186,7 @@ def test_note_survives_the_death_of_its_process(client: Client) -> None:
 
 
 def test_records_of_older_versions_without_notes_are_read(client: Client) -> None:
-    """The error of a returned message may look like a note."""
+    """Check that records of older versions are read, even if a returned message's error looks like a note."""
     lane, queue = begun(client)
     lane.messages.release(lane.source, take(lane, queue), failed=True, error=";not a note")
     lane.send()

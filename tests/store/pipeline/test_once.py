@@ -38,7 +38,7 @@ async def test_identifier_is_stored_once(desk: Desk) -> None:
 
 
 async def test_other_message_with_the_same_identifier_is_refused(desk: Desk) -> None:
-    """rqp_cast.md 2.3: same address and id with other content."""
+    """Check that other content with the same address and id is refused (rqp_cast.md 2.3)."""
     queue = await desk.queue()
     assert await desk.publish_once("cast 1", queue, b"a", digest="one") is STORED
     assert await desk.publish_once("cast 1", queue, b"a", digest="one") is AGAIN
@@ -58,7 +58,7 @@ async def test_identifier_expires(desk: Desk) -> None:
 
 
 async def test_holder_publishes_and_duplicates_need_no_reservation(desk: Desk) -> None:
-    """rqp_cast.md 3.2: the insertion checks the reservation."""
+    """Check that an insertion needs the reservation, except for a duplicate (rqp_cast.md 3.2)."""
     queue = await desk.queue()
     with pytest.raises(ReservationLost):
         await desk.publish_once("cast 1", queue, b"a", holder="cast 7")
@@ -96,7 +96,7 @@ REFUSED: list[tuple[dict[str, Any], type[StoreError]]] = [
 async def test_refused_publish_can_be_retried(
     desk: Desk, spec: dict[str, Any], wanted: type[StoreError]
 ) -> None:
-    """Neither identifier nor number counts as applied."""
+    """Check that a refused publish can be retried with the same identifier or number."""
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
     await desk.store.catalogue.declare("orders", QueueSpec(**spec), "test", replace=True)
@@ -135,7 +135,7 @@ async def test_journal_never_expires(desk: Desk) -> None:
     key = desk.domain.keys.journal("host 1")
     assert await desk.domain.link.call("PTTL", key) == -1
     await desk.store.catalogue.delete(queue)
-    assert await desk.numbering("host 1", 7, queue, b"x") is AGAIN, "whatever became of the queue"
+    assert await desk.numbering("host 1", 7, queue, b"x") is AGAIN, "regardless of the queue's state"
     with pytest.raises(QueueUnknown):
         await desk.numbering("host 1", 8, queue, b"x")
 
@@ -180,7 +180,7 @@ async def test_reserved_queue_refuses_journal_numbers(desk: Desk) -> None:
 
 
 def test_lost_reply_is_repeated(client: Client) -> None:
-    """The call is repeated under its sequence number, so the outcome is still STORED."""
+    """Check that a call repeated under its sequence number still has the outcome STORED."""
     lane, queue = begun(client)
     told = Answers()
     (record,) = encode(b"x")

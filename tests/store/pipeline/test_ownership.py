@@ -49,7 +49,7 @@ async def test_ownership_does_not_block_publishes_and_takes(desk: Desk) -> None:
 
 
 async def test_owner_sets_the_condition(desk: Desk) -> None:
-    """rqp_mca.md 3.1: the queue's condition turns bad."""
+    """Check that only the owner sets the queue's condition (rqp_mca.md 3.1)."""
     queue = await desk.queue()
     fence = await desk.domain.claims.own(queue, "edge 1", 60_000)
     assert fence is not None
@@ -91,7 +91,7 @@ async def test_deleted_queue_cannot_be_owned(desk: Desk) -> None:
 
 
 async def test_new_owner_reclaims_leased_messages(desk: Desk) -> None:
-    """Messages keep their order, and none counts as failed."""
+    """Check that reclaimed messages keep their order and do not count as failed."""
     queue = await desk.queue(max_deliveries=1)
     await desk.put(queue, *numbered(100))
     async with desk.another() as other:

@@ -36,7 +36,7 @@ async def test_records_of_the_same_origin_share_entries(desk: Desk) -> None:
 
 
 async def test_take_does_not_see_a_later_publish(desk: Desk) -> None:
-    """tmq.md 1.2: pipelined on one connection, on an empty queue, in one call."""
+    """Check that a take before a publish of its connection finds an empty queue, in one call (tmq.md 1.2)."""
     queue = await desk.queue()
     before = desk.pipe.calls
     empty = desk.taking(queue, 10)
@@ -66,7 +66,7 @@ async def test_answers_keep_the_order_of_requests(desk: Desk) -> None:
 
 
 async def test_order_of_one_connection_does_not_delay_others(desk: Desk) -> None:
-    """Takes of other connections see publishes of the same call."""
+    """Check that takes of other connections see publishes of the same call."""
     queue = await desk.queue()
     other = Source(INTERNAL_CLIENT)
     taken = desk.taking(queue, 5, source=other)
@@ -138,7 +138,7 @@ async def test_pending_octets_are_counted_and_waiters_resumed(server: Server) ->
 
 
 async def test_failing_callback_does_not_affect_others(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    """A bug in one connection does not affect answers to others in the same call."""
+    """Check that an error in one connection's callback does not affect answers to others in the same call."""
     queue = await desk.queue()
 
     def fails(*_: object) -> None:

@@ -39,7 +39,7 @@ async def test_settles_of_a_failed_call_are_done(desk: Desk) -> None:
 
 
 async def test_failing_waiter_does_not_block_other_answers(desk: Desk) -> None:
-    """Callbacks for room run work of other connections."""
+    """Check that a failing callback of a waiter does not block the answers to others."""
     queue, went_on = await desk.queue(), list[str]()
 
     def fail() -> None:
@@ -53,7 +53,7 @@ async def test_failing_waiter_does_not_block_other_answers(desk: Desk) -> None:
 
 
 async def test_repeated_faults_between_good_calls(desk: Desk) -> None:
-    """Order and sequence numbers are kept."""
+    """Check that order and sequence numbers are kept with repeated faults between good calls."""
     queue = await desk.queue()
     for number in range(5):
         await desk.put(queue, b"%d" % number)
@@ -63,7 +63,7 @@ async def test_repeated_faults_between_good_calls(desk: Desk) -> None:
 
 
 async def test_origin_may_be_any_octets(desk: Desk) -> None:
-    """A name other than UTF-8 does not break a call."""
+    """Check that an origin which is not UTF-8 does not break a call."""
     queue = await desk.queue()
     assert await desk.publish(queue, b"a", origin="console \udcff") == []
     (delivery,) = await desk.domain.peek(queue, 10, 1 << 20)

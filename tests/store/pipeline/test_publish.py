@@ -78,7 +78,7 @@ async def test_max_bytes_bounds_octets(desk: Desk) -> None:
 
 
 async def test_each_connection_gets_its_own_refusals(desk: Desk) -> None:
-    """Runs of several connections share a call and get separate answers (docs/decisions/0005)."""
+    """Check that runs of several connections in a call get separate answers (docs/decisions/0005)."""
     queue = await desk.queue(max_length=5)
     answers = await asyncio.gather(
         *(desk.publishing(queue, *numbered(2, 2 * i), source=Source(INTERNAL_CLIENT)) for i in range(4))
@@ -132,7 +132,7 @@ async def test_oldest_messages_of_a_full_queue_become_dead_letters(desk: Desk) -
 
 
 async def test_run_longer_than_the_queue_leaves_its_last_messages(desk: Desk) -> None:
-    """Packing makes no difference."""
+    """Check that the last messages of the run stay, independently of packing."""
     queue = await desk.queue(max_length=10, overflow="dead_letter_oldest")
     await desk.put(queue, *numbered(100))
     assert await contents(desk, queue) == numbered(10, 90)
@@ -178,7 +178,7 @@ async def test_store_above_75_percent_refuses_publishes_only(desk: Desk, server:
 
 
 async def test_unkept_ack_level_is_refused(desk: Desk, server: Server) -> None:
-    """After a probe that finds appendfsync changed, every process refuses publishes to the queue."""
+    """Check that all processes refuse publishes to the queue after a probe found appendfsync changed."""
     queue = await desk.queue()
     async with desk.another() as edge:
         edge.store.start_serving()
@@ -203,7 +203,7 @@ LEVELS = (("orders", "fsync"), ("probe", "fsync"), ("memory", "memory"))
 
 
 async def test_ack_level_lost_later_is_refused(desk: Desk, server: Server) -> None:
-    """AOF is switched off at run time: an fsync queue refuses publishes, a memory queue does not."""
+    """Check that an fsync queue refuses publishes if the AOF is switched off, while a memory queue accepts them."""
     queue, probe, memory = [await desk.queue(name, ack_level=level) for name, level in LEVELS]
     await desk.put(queue, b"kept")
     with server.configured(appendonly="no"):

@@ -82,7 +82,7 @@ def test_repeated_operations_get_the_same_replies(lane: Lane, queue: Queue) -> N
 
 @pytest.mark.parametrize("want", [1, 31, 32, 33, 70, 100])
 def test_repeated_take_returns_the_same_messages(lane: Lane, queue: Queue, want: int) -> None:
-    """tmq.md 6.2: returned and new messages, parts of entries, counts."""
+    """Check a repeated take of returned and new messages, parts of entries, and counts (tmq.md 6.2)."""
     put(lane, queue, *numbered(100))
     got = take(lane, queue, 20)
     told = Answers()
@@ -119,7 +119,7 @@ def test_other_calls_may_run_before_the_repetition(lane: Lane, queue: Queue, cli
 
 
 def test_take_is_repeated_whole_after_compaction(lane: Lane, queue: Queue, client: Client) -> None:
-    """Upkeep compacted the entry, as the rest of it was settled."""
+    """Check that a take is repeated in full after upkeep compacted its entry."""
     put(lane, queue, *numbered(32))
     other = Lane(client, "two")
     theirs = take(other, queue, 28)
@@ -148,7 +148,7 @@ def test_refusals_are_repeated(lane: Lane, queue: Queue) -> None:
 
 
 def test_late_call_does_nothing(lane: Lane, queue: Queue) -> None:
-    """tmq.md 7.2: after a failure, nothing is stored later."""
+    """Check that a late call does nothing (tmq.md 7.2)."""
     told = Answers()
     lane.messages.publish(lane.source, queue, encode(b"x"), "t", told)
     with pytest.raises(ResponseError, match=r"^LATE"):
@@ -157,11 +157,11 @@ def test_late_call_does_nothing(lane: Lane, queue: Queue) -> None:
         with pytest.raises(ResponseError, match=r"^LATE"):
             lane.again()
     assert told == []
-    assert take(lane, queue) == []  # the sequence goes on behind it
+    assert take(lane, queue) == []  # the sequence continues after it
 
 
 def test_repetition_is_answered_after_its_deadline(lane: Lane, queue: Queue) -> None:
-    """It was executed in time; only calls that were not begun are late."""
+    """Check that a repetition is answered after its deadline, as its call was executed in time."""
     seconds, micros = lane.client.call("TIME")
     now = int(seconds) * 1000 + int(micros) // 1000
     told = Answers()
@@ -195,7 +195,7 @@ def test_replies_are_kept_for_a_limited_time(lane: Lane, queue: Queue) -> None:
 
 
 def test_swept_sessions_repetition_leases_nothing(lane: Lane, queue: Queue, client: Client) -> None:
-    """Its messages were returned, and must not be delivered twice."""
+    """Check that a repetition by a swept session leases nothing, as its messages were returned."""
     other = Lane(client, "two")
     put(lane, queue, *numbered(10))
     told = Answers()
@@ -244,7 +244,7 @@ def test_repetition_is_answered_in_a_new_generation(lane: Lane, queue: Queue) ->
 
 @pytest.mark.parametrize("epoch", ["", "other.1"])
 def test_other_dataset_is_not_changed(lane: Lane, queue: Queue, epoch: str) -> None:
-    """Every function compares the epoch."""
+    """Check that every function compares the epoch and leaves another dataset unchanged."""
     lane.client.call("SET", lane.keys.epoch, epoch) if epoch else lane.client.call("DEL", lane.keys.epoch)
     calls: list[Callable[[], Any]] = [
         lambda: put(lane, queue, b"x"),

@@ -36,7 +36,7 @@ async def test_repeated_pull_returns_the_same_message(desk: Desk, node: Node) ->
 
 
 async def test_repeated_pull_is_the_same_delivery(desk: Desk, node: Node) -> None:
-    """With attributes, counts, note and time; from an entry of many, and of a returned message."""
+    """Check that a repeat has the same attributes, counts, note and time, for new and returned messages."""
     queue = await desk.queue()
     record = records.encode(b"body", {"type": 3})
     desk.pipe.messages.publish(desk.source, queue, [*encode(b"first"), record], "test 1", lambda _: None)
@@ -55,7 +55,7 @@ async def test_repeated_pull_is_the_same_delivery(desk: Desk, node: Node) -> Non
 
 
 async def test_pull_records_stay_small(desk: Desk, node: Node) -> None:
-    """Bodies are kept neither with the id nor with the session's last reply."""
+    """Check that bodies are kept neither with the id nor with the session's last reply."""
     queue = await desk.queue()
     await desk.put(queue, b"x" * 100_000)
     body, _ = given(await node.pull(A, queue, largest=1 << 20))
@@ -68,7 +68,7 @@ async def test_pull_records_stay_small(desk: Desk, node: Node) -> None:
 
 
 async def test_repeated_pull_of_an_empty_queue(desk: Desk, node: Node) -> None:
-    """ring.md 5.2: the ERROR is on its way; later messages are for others."""
+    """Check that a repeated pull of an empty queue stays empty, as the ERROR is on its way (ring.md 5.2)."""
     queue = await desk.queue()
     assert await node.pull(A, queue, keep_ms=24 * 3_600_000) is Nothing.EMPTY
     await desk.put(queue, b"x")
@@ -92,7 +92,7 @@ async def test_pull_skips_expired_messages(desk: Desk, node: Node) -> None:
     await desk.put(queue, b"young")
     await desk.store.catalogue.declare("orders", QueueSpec(message_ttl="300ms"), "test", replace=True)
     told = await node.pull(A, queue)
-    if told is Nothing.EMPTY:  # the machine was slow: the young one is old by now, too
+    if told is Nothing.EMPTY:  # on a slow machine, the younger one has expired too
         assert (await desk.stats(queue))["expired"] == 2101
     else:
         assert given(told) == (b"young", False)
@@ -100,7 +100,7 @@ async def test_pull_skips_expired_messages(desk: Desk, node: Node) -> None:
 
 
 async def test_too_large_message_stays_in_the_queue(desk: Desk, node: Node) -> None:
-    """ring.md 5.4: ERROR, returned. Attributes do not count, as they are not sent."""
+    """Check that a too large message stays; attributes do not count, as they are not sent (ring.md 5.4)."""
     queue = await desk.queue(max_deliveries=1)
     record = records.encode(b"x" * 1000, {"much": "y" * 500})
     assert await desk.publish(queue, b"z" * 1001) == []
@@ -120,7 +120,7 @@ async def test_too_large_message_stays_in_the_queue(desk: Desk, node: Node) -> N
 
 
 async def test_returned_message_is_not_given_to_a_repeated_pull(desk: Desk, node: Node) -> None:
-    """Another client may have it by now."""
+    """Check that a returned message, which another client may have, is not given to a repeated pull."""
     queue = await desk.queue()
     await desk.put(queue, b"x")
     told = await node.pull(A, queue)

@@ -24,7 +24,7 @@ def node(desk: Desk) -> Node:
 
 
 async def test_any_process_settles_by_request_id(desk: Desk, node: Node) -> None:
-    """The settlement may arrive at any process of the store."""
+    """Check that any process of the store settles by the request's id."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     told = await node.pull(A, queue)
@@ -77,7 +77,7 @@ async def test_one_message_of_an_entry_is_settled_alone(desk: Desk, node: Node) 
 
 
 async def test_at_most_once_pull_is_settled_first(desk: Desk, node: Node) -> None:
-    """docs/guarantees.md: no repeat delivers it a second time."""
+    """Check that no repeat delivers an at-most-once message a second time (docs/guarantees.md)."""
     queue = await desk.queue(delivery="at-most-once")
     await desk.put(queue, b"x")
     told = await node.pull(A, queue)
@@ -95,7 +95,7 @@ async def test_at_most_once_pull_is_settled_first(desk: Desk, node: Node) -> Non
 
 
 async def test_requests_keep_their_order(desk: Desk) -> None:
-    """tmq.md 1.2: requests of one source are done in sequence."""
+    """Check that requests of one source are executed in sequence (tmq.md 1.2)."""
     queue = await desk.queue()
     node = Node(desk, desk.source)
     put = desk.publishing(queue, b"0")

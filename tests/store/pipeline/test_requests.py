@@ -34,7 +34,7 @@ def node(desk: Desk) -> Node:
 
 
 async def test_repeated_push_is_stored_once(desk: Desk, node: Node) -> None:
-    """A repeat may arrive at any process of the store."""
+    """Check that a push is stored once, even if the repeat arrives at another process of the store."""
     queue = await desk.queue()
     assert await node.push(A, queue, b"a") is STORED
     async with desk.another() as other:
@@ -71,7 +71,7 @@ async def test_refused_push_is_refused_again(
     wanted: type[StoreError],
     why: str,
 ) -> None:
-    """The ERROR is already on its way round the ring: the push must not be done afterwards."""
+    """Check that a refused push is refused again, as its ERROR is already on its way round the ring."""
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
     changed, _ = await desk.store.catalogue.declare(
@@ -91,7 +91,7 @@ async def test_refused_push_is_refused_again(
 
 
 async def test_unknown_queue_is_not_remembered(desk: Desk, node: Node) -> None:
-    """ring.md 5.3: another node, or this one again, serves it then."""
+    """Check that an unknown queue is not remembered, so that a node can serve it later (ring.md 5.3)."""
     queue = await desk.queue()
     await desk.store.catalogue.delete(queue)
     for told in (node.push(A, queue, b"x"), node.pull(B, queue)):
@@ -109,7 +109,7 @@ async def test_push_is_known_after_queue_deletion(desk: Desk, node: Node) -> Non
 
 
 async def test_full_store_remembers_no_request(own_server: Server) -> None:
-    """ring.md 4.7: no answer is sent, and remembered refusals would use up memory."""
+    """Check that a full store remembers no request, as it sends no answer (ring.md 4.7)."""
     async with Desk(own_server) as desk:
         queue, node = await desk.queue(ack_level="memory"), Node(desk)
         await desk.put(queue, b"held")
@@ -125,7 +125,7 @@ async def test_full_store_remembers_no_request(own_server: Server) -> None:
 
 
 async def _refused(desk: Desk, queue: Queue) -> bool:
-    """The store checks its memory every 5 ms."""
+    """Return whether the store refuses messages; it checks its memory every 5 ms."""
     return await desk.publish(queue, b"early") != []
 
 
@@ -157,7 +157,7 @@ async def test_request_id_expires(desk: Desk, node: Node) -> None:
 
 @pytest.mark.parametrize("request_", [b"", b"x" * 15, b"x" * 17, NO_ID])
 async def test_invalid_request_id_is_refused(desk: Desk, node: Node, request_: bytes) -> None:
-    """ring.md 5.3: all zeros is not an id."""
+    """Check that invalid ids, such as all zeros, are refused (ring.md 5.3)."""
     queue = await desk.queue()
     for told in (node.push(request_, queue, b""), node.pull(request_, queue), node.settle(request_, queue)):
         with pytest.raises(ValueError, match="16 octets"):

@@ -42,11 +42,11 @@ def pull(lane: Lane, request: bytes, queue: Queue, told: Answers) -> None:
     lane.idempotent.pull(lane.source, request, queue, LARGEST, KEEP_MS, told)
 
 
-# the same call, because its answer was lost
+# repeated calls after lost replies
 
 
 def test_repeated_requests_get_the_same_replies(lane: Lane, queue: Queue) -> None:
-    """The repeated call reports the operation as done now."""
+    """Check that the repeated call reports the operation as done now."""
     put(lane, queue, b"0", b"1")
     told = Answers()
     push(lane, A, queue, b"2", told)
@@ -96,7 +96,7 @@ def test_late_call_records_no_request_ids(lane: Lane, queue: Queue, client: Clie
 
 
 def test_settling_another_processes_lease_takes_two_calls(lane: Lane, queue: Queue, client: Client) -> None:
-    """The second call has the other session's key, as functions change only keys that they are given."""
+    """Check that settling takes a second call, with the other session's key: functions change only given keys."""
     other, told = Lane(client, "two"), Answers()
     put(lane, queue, b"0")
     pull(lane, A, queue, told)
@@ -113,7 +113,7 @@ def test_settling_another_processes_lease_takes_two_calls(lane: Lane, queue: Que
 
 
 def test_repeated_pull_elsewhere_takes_no_lease(lane: Lane, queue: Queue, client: Client) -> None:
-    """Not in the same call either, where lease batches are cached."""
+    """Check that a repeated pull elsewhere takes no lease, even in one call, where lease batches are cached."""
     other, told = Lane(client, "two"), Answers()
     put(lane, queue, b"0")
     pull(lane, A, queue, told)
@@ -151,7 +151,7 @@ class Requesters:
     """A sender of numbered requests, each repeated by several processes until one answers."""
 
     def __init__(self, queue: Queue, serial: int, *nodes: Node) -> None:
-        """serial: the number before its first id; it uses some thousands."""
+        """Prepare the requests. serial: the number before the first id; some thousands are used."""
         self.queue = queue
         self.nodes = nodes
         self.pushed: list[bytes] = []
@@ -194,7 +194,7 @@ class Requesters:
 
 
 async def test_requests_are_done_once_after_a_kill(own_server: Server) -> None:
-    """Repeats go to another process of the store, as from another link of a ring."""
+    """Check this with repeats at another process of the store, as from another link of a ring."""
     async with Desk(own_server) as desk, desk.another() as other:
         nodes = (Node(desk), Node(other))
         traffic = [Requesters(await desk.queue(f"q{n}"), n * 1_000_000, *nodes) for n in range(4)]
@@ -215,7 +215,7 @@ async def test_requests_are_done_once_after_a_kill(own_server: Server) -> None:
 
 
 async def test_requests_with_lost_replies_are_repeated(own_server: Server) -> None:
-    """The pipe repeats the call under its sequence number: the outcome is STORED."""
+    """Check that the pipe repeats the call under its sequence number, so that the outcome is STORED."""
     async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url) as desk:
         queue, node = await desk.queue(), Node(desk)
         await desk.put(queue, b"0")

@@ -101,7 +101,7 @@ class RequestMachine(StoreMachine):
         elif len(taken[0].body) > largest:
             assert isinstance(told, MessageTooLarge)
             model.give_back(taken[0].body, failed=False, to_end=False)
-            model.counts.subtract(("delivered", "returned"))  # no client has seen it
+            model.counts.subtract(("delivered", "returned"))  # it reached no client
         else:
             self.check(told, taken[0], again=False)
             known.owner, known.held = lane, Held(queue, told.delivery)
@@ -129,7 +129,7 @@ class RequestMachine(StoreMachine):
         elif self.is_leased(known):
             _, message = self.models[known.queue].leased[known.held.body]
             self.check(told, message, again=True)
-            if known.owner is not self.lanes[number]:  # its last answer names what another may let go of
+            if known.owner is not self.lanes[number]:  # its last answer names a lease that another may end
                 self.last.pop(self.lanes[number].session, None)
         else:
             assert told is Nothing.EXPIRED
@@ -152,7 +152,7 @@ class RequestMachine(StoreMachine):
             known.told = told
             self.let_go(known.owner, [known.held])
             self.models[known.queue].settle([known.held.body])
-            if known.owner is not self.lanes[number]:  # its last answer named what it has no more
+            if known.owner is not self.lanes[number]:  # its last answer names a lease that it no longer has
                 self.last.pop(known.owner.session, None)
 
 

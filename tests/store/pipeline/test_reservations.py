@@ -34,7 +34,7 @@ async def test_only_the_holder_of_a_reservation_may_publish(desk: Desk) -> None:
 
 
 async def test_unreserved_publisher_is_refused_by_other_reservations(desk: Desk) -> None:
-    """rqp_mca.md 2.3: `exclusive: false`, and MSG_DATA for a queue without reservation."""
+    """Check this for `exclusive: false` and for MSG_DATA to a queue without reservation (rqp_mca.md 2.3)."""
     queue = await desk.queue()
     assert await desk.publish(queue, b"x", holder="?mca 7") == []
     await desk.domain.claims.reserve(queue, "mca 7", 60_000)
@@ -92,7 +92,7 @@ async def test_holder_releases_a_reservation_with_lost_reply(desk: Desk) -> None
 
 
 async def test_reservations_hold_for_all_processes(desk: Desk) -> None:
-    """rqp_mca.md 2.3: a lease in the store, so that all servers agree on it."""
+    """Check that a reservation in the store holds for all processes (rqp_mca.md 2.3)."""
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "mca 7", 60_000)
     async with desk.another() as other:
@@ -116,7 +116,7 @@ async def test_reservations_hold_for_all_processes(desk: Desk) -> None:
 async def test_queue_availability(
     desk: Desk, spec: dict[str, object], wanted: type[StoreError] | None
 ) -> None:
-    """rqp_mca.md 2.2: exists, is not paused, is not full. It has three messages, two of them leased."""
+    """Check availability: the queue exists, is not paused and not full, with leased messages (rqp_mca.md 2.2)."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     await desk.take(queue, 2)
@@ -180,7 +180,7 @@ async def test_invalid_holder_names_are_refused(desk: Desk, name: str) -> None:
 
 
 async def test_answered_question_gets_no_second_reservation(desk: Desk) -> None:
-    """rqp_cast.md 3.2: only other processes' answers to this asker's older question count."""
+    """Check that an answered question gets no second reservation from another process (rqp_cast.md 3.2)."""
     queue, domain = await desk.queue(), desk.domain
     fence = await domain.claims.reserve(queue, "cast a 1", 60_000, Asked("1.2.3.4", 50, "cast a "))
     assert await domain.claims.release_reservation(queue, "cast a 1", fence, "1.2.3.4")

@@ -25,7 +25,7 @@ def singles(deliveries: list[Delivery]) -> list[Delivery]:
 
 
 async def test_returned_messages_keep_their_places(desk: Desk) -> None:
-    """tmq.md 5.4, over several entries and several holders."""
+    """Check that returned messages keep their places, over several entries and holders (tmq.md 5.4)."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     async with desk.another() as other:
@@ -53,7 +53,7 @@ async def test_returned_message_precedes_new_ones_with_its_count(desk: Desk) -> 
 
 
 async def test_removed_stream_entry_blocks_no_other(desk: Desk) -> None:
-    """The entry is removed by hand: its place among returned messages is given up."""
+    """Check that an entry removed by hand blocks no other returned message."""
     queue = await desk.queue()
     for body in numbered(3):
         await desk.put(queue, body)
@@ -68,7 +68,7 @@ async def test_removed_stream_entry_blocks_no_other(desk: Desk) -> None:
 
 
 async def test_foreign_stream_entry_loses_no_other(desk: Desk) -> None:
-    """The entry is written by hand: takes fail until it is removed, and lose nothing."""
+    """Check that takes fail until an entry written by hand is removed, and lose nothing."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     await desk.release(await desk.take(queue))
@@ -84,7 +84,7 @@ async def test_foreign_stream_entry_loses_no_other(desk: Desk) -> None:
 
 
 async def test_message_without_history_counts_as_new(desk: Desk) -> None:
-    """The history is removed by hand: the message is still delivered."""
+    """Check that a message whose history was removed by hand is still delivered."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(2))
     await desk.release(await desk.take(queue))
@@ -182,7 +182,7 @@ async def test_whole_delivery_is_returned_or_rejected(desk: Desk) -> None:
 
 
 async def test_many_messages_are_returned_at_once(desk: Desk) -> None:
-    """Returning everything at once does not block the store in one call."""
+    """Check that a return of very many messages does not block the store in one call."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(5000))
     held: list[Delivery] = []

@@ -26,7 +26,7 @@ async def desk(server: Server) -> AsyncIterator[Desk]:
 
 @pytest.fixture
 def mute(client: Client, desk: Desk) -> Lane:
-    """A session that never sends a heartbeat."""
+    """Return a session that never sends a heartbeat."""
     return Lane(client, "mute", desk.pipe.epoch)
 
 
@@ -139,7 +139,7 @@ async def test_message_that_kills_consumers_becomes_a_dead_letter(desk: Desk, cl
 
 
 async def test_death_of_a_sending_agent_is_no_failure(desk: Desk, client: Client) -> None:
-    """rqp_mca.md 3.1: messages of a transmission queue survive the death of their holders."""
+    """Check that messages of a transmission queue survive the death of their holders (rqp_mca.md 3.1)."""
     remote = {"protocol": "rqp-mca", "queueId": 7}
     queue = await desk.queue(visibility_timeout=VISIBLE, max_deliveries=1, remote=remote)
     await desk.put(queue, b"precious")
@@ -189,7 +189,7 @@ async def test_closed_session_leaves_no_keys(desk: Desk) -> None:
 
 
 async def test_process_that_lost_its_session_opens_another(desk: Desk) -> None:
-    """The process was stopped for too long: its call is refused and never stored."""
+    """Check that a call of a process that was stopped for too long is refused and never stored."""
     queue = await desk.queue(visibility_timeout=VISIBLE)
     await desk.put(queue, *numbered(2))
     async with desk.another(timing=Timing(beat_s=3600)) as slow:
@@ -207,7 +207,7 @@ async def test_process_that_lost_its_session_opens_another(desk: Desk) -> None:
 
 
 async def test_store_outage_fences_no_session(desk: Desk, mute: Lane) -> None:
-    """After an outage, sessions get one more timeout to send a heartbeat."""
+    """Check that sessions get one more timeout for a heartbeat after an outage."""
     long = desk.another(timing=Timing(session_timeout_ms=30_000, beat_s=10.0, sweep_s=5.0))
     keys = desk.domain.keys
     await long.domain.pipe.ready()

@@ -67,7 +67,7 @@ def test_compacted_messages_behave_as_others(client: Client, queue: Queue) -> No
 
 
 def test_returned_messages_are_compacted(client: Client, queue: Queue) -> None:
-    """Returned messages wait to be taken; settled ones around them are dropped."""
+    """Check that returned messages are compacted, and settled ones around them are dropped."""
     lane = Lane(client, "one")
     lane.messages.publish(lane.source, queue, encode(*numbered(32)), "t", expect([]))
     got = taken(lane, queue)
@@ -108,7 +108,7 @@ def test_partly_taken_entry_is_not_compacted(client: Client, queue: Queue) -> No
 
 
 def test_many_entries_are_compacted_in_steps(client: Client, queue: Queue) -> None:
-    """Compacted and remaining entries must not delay others."""
+    """Check that many entries are compacted in steps, so that others are not delayed."""
     lane = Lane(client, "one")
     entries = 1500
     for _ in range(entries // 30):

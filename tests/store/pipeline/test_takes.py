@@ -67,7 +67,7 @@ async def test_takes_are_served_in_order(desk: Desk) -> None:
 
 
 async def test_take_of_large_messages_reports_more(desk: Desk) -> None:
-    """A reply is bounded; the next take returns the rest."""
+    """Check that a take of large messages is bounded, and that the next one returns the rest."""
     queue = await desk.queue()
     size = TAKE_BYTES // 4
     for _ in range(6):
@@ -85,7 +85,7 @@ async def test_take_of_large_messages_reports_more(desk: Desk) -> None:
 
 
 async def test_take_of_large_returned_messages_is_bounded(desk: Desk) -> None:
-    """The bound does not depend on the mean size of messages."""
+    """Check that the bound holds for returned messages larger than the mean."""
     queue = await desk.queue()
     large = [b"%d" % number * (TAKE_BYTES // 4) for number in range(6)]
     await desk.put(queue, *large)
@@ -112,7 +112,7 @@ async def test_settled_messages_are_removed_and_counted(desk: Desk) -> None:
 
 
 async def test_parts_of_an_entry_are_settled_by_their_holders(desk: Desk) -> None:
-    """Every bit of the mask, with the 32nd, in any order."""
+    """Check every bit of an entry's mask, including the 32nd, in any order."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(32))
     (whole,) = await desk.take(queue)
@@ -128,7 +128,7 @@ async def test_parts_of_an_entry_are_settled_by_their_holders(desk: Desk) -> Non
 
 
 async def test_session_may_hold_many_leases(desk: Desk) -> None:
-    """Settle more lease batches at once than Lua can unpack values."""
+    """Check that a session can settle more lease batches at once than Lua can unpack values."""
     queue = await desk.queue()
     many = 8100
     await desk.put(queue, *numbered(many))
@@ -144,7 +144,7 @@ async def test_session_may_hold_many_leases(desk: Desk) -> None:
 
 
 async def test_at_most_once_take_is_settled_first(desk: Desk) -> None:
-    """tmq.md 6.1"""
+    """Check that at-most-once messages are settled before they are returned (tmq.md 6.1)."""
     queue = await desk.queue(delivery="at-most-once")
     await desk.put(queue, *numbered(10))
     got = await desk.take(queue, 4)
@@ -154,7 +154,7 @@ async def test_at_most_once_take_is_settled_first(desk: Desk) -> None:
 
 
 async def test_at_most_once_can_be_leased_explicitly(desk: Desk) -> None:
-    """tmq.md 5.4: messages taken by a transaction are leased until it ends."""
+    """Check that a transaction's take leases at-most-once messages until it ends (tmq.md 5.4)."""
     queue = await desk.queue(delivery="at-most-once")
     await desk.put(queue, *numbered(3))
     got = await desk.take(queue, 2, leased=True)
@@ -165,7 +165,7 @@ async def test_at_most_once_can_be_leased_explicitly(desk: Desk) -> None:
 
 @pytest.mark.parametrize("first", ["at-most-once", "at-least-once"])
 async def test_take_keeps_the_settings_of_its_request(desk: Desk, first: str) -> None:
-    """tmq.md 6.1: the document changes during the take; the delivery has the settings of the request."""
+    """Check that a delivery has the settings at its request if the document changes in between (tmq.md 6.1)."""
     queue = await desk.queue(delivery=first)
     await desk.put(queue, b"x")
     handle = await desk.store.catalogue.find("orders")

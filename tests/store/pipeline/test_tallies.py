@@ -32,7 +32,7 @@ COUNTERS = ("added", "delivered", "acked", "returned", "bytes_in")
 
 @pytest.fixture
 async def desk(server: Server) -> AsyncIterator[Desk]:
-    """A desk that keeps its tallies."""
+    """Yield a desk that keeps its tallies."""
     async with Desk(server) as desk:
         desk.domain.tallies.keep()
         yield desk
@@ -101,7 +101,7 @@ async def test_tallies_match_the_queues_counters(desk: Desk, chance: random.Rand
 
 
 async def ring(desk: Desk, queue: Queue, request: bytes) -> None:
-    """A push and a pull, each repeated, their settlement, and a message too large to be pulled."""
+    """Make a push and a pull, each repeated, their settlement, and a pull of a too large message."""
     told: list[Any] = []
     source, other, third = Source(INTERNAL_CLIENT), b"p" + request[1:], b"l" + request[1:]
     for _ in range(2):
@@ -118,7 +118,7 @@ async def ring(desk: Desk, queue: Queue, request: bytes) -> None:
 
 
 async def test_log_copies_count_for_their_queues(desk: Desk) -> None:
-    """By a SEND or over a link; refusals of a SEND concern no queue."""
+    """Check that copies by a SEND or over a link count for their queues; refusals of a SEND count for none."""
     async with logbook(desk) as book:
         queue, full = await book.bound("copies", "t"), await book.bound("full", "t", max_length=1)
         known = await book.log.subscriptions()
@@ -171,14 +171,14 @@ async def test_wait_is_measured_by_the_stores_clock(desk: Desk) -> None:
 
 
 async def ahead(desk: Desk, ms: int) -> Clock:
-    """A store's clock that is ahead."""
+    """Return a store's clock that is ahead."""
     clock, asked = Clock(), now()
     clock.heard(await desk.store.now_ms() + ms, asked)
     return clock
 
 
 async def test_refusals_of_an_unavailable_store_are_counted_per_queue(own_server: Server) -> None:
-    """Waiting and later messages."""
+    """Check this for waiting and for later messages."""
     async with Desk(own_server, pipe=PipeSettings(patience_s=0.2)) as desk:
         queue = await desk.queue()
         desk.domain.tallies.keep()

@@ -14,7 +14,7 @@ PAUSE_S = 0.4
 async def test_latency_of_a_hung_store_is_observed(
     server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call is measured once."""
+    """Check that each call to a hung store is measured once."""
     metrics = Metrics("test")
     monkeypatch.setattr(Desk, "_observe", metrics.store_observer)
 

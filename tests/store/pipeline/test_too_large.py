@@ -22,7 +22,7 @@ async def publish(desk: Desk, queue: Queue, *messages: bytes) -> dict[int, type[
 
 
 async def test_other_messages_of_the_run_are_stored(desk: Desk) -> None:
-    """Packing makes no difference."""
+    """Check that other messages of the run are stored, independently of packing."""
     queue = await transmission(desk)
     small = [b"%010d" % i for i in range(100)]
     run = [*small[:40], b"x" * 11, *small[40:], b"y" * 5000]

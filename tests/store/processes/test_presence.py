@@ -26,7 +26,7 @@ KEY = RegistryKeys().processes
 
 @pytest.fixture
 async def asker(desk: Desk) -> AsyncIterator[Store]:
-    """A store without presence in the directory."""
+    """Yield a store without presence in the directory."""
     yield desk.store
     assert not [one for one in await desk.store.processes.running() if one.edge == "asker"]
 
@@ -61,7 +61,7 @@ async def _says(asker: Store, unready: str) -> bool:
 async def test_topics_appear_once_questions_are_received(
     asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Earlier questions would be lost, and their askers would wait in vain."""
+    """Check that topics appear only once questions are received, as earlier ones would be lost."""
     refused = asyncio.Event()
 
     @contextlib.asynccontextmanager
@@ -107,7 +107,7 @@ async def test_entry_is_renewed(asker: Store, server: Server, monkeypatch: pytes
 
 
 async def test_expired_entry_is_hidden_and_removed(asker: Store, server: Server) -> None:
-    """As after `kill -9`: the directory has only processes of the last half minute."""
+    """Check that the directory hides and removes entries older than half a minute, as after `kill -9`."""
     async with member(server.url, "tmq"):
         (found,) = await asker.processes.running()
         name, text = f"{found.name}0", server.call("HGET", KEY, found.name).partition(b" ")[2]
@@ -139,7 +139,7 @@ async def test_unreadable_entry_hides_no_other(asker: Store, server: Server) -> 
 async def test_failing_description_is_logged_and_retried(
     asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An internal error is logged, and the entry is renewed once it is over."""
+    """Check that an error in a description is logged, and that the entry is renewed after it."""
     monkeypatch.setattr(presence_module, "CHECK_S", 0.02)
     async with member(server.url) as (one, _):
         one.told = {"health": object()}
@@ -153,7 +153,7 @@ async def test_failing_description_is_logged_and_retried(
 
 
 async def test_entry_returns_with_the_store(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the directory was lost: each process writes its entry every 10 s, here sooner."""
+    """Check that an entry returns even if the directory was lost: processes rewrite theirs every 10 s, here sooner."""
     monkeypatch.setattr(presence_module, "RENEW_S", 0.1)
     async with Desk(own_server) as desk, member(own_server.url):
         own_server.kill9()

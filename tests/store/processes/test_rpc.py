@@ -73,7 +73,7 @@ async def test_limit_bounds_the_items(desk: Desk, server: Server) -> None:
 
 
 async def test_answer_size_is_bounded(desk: Desk, server: Server) -> None:
-    """Items beyond the bound are not created."""
+    """Check that an answer is bounded, and that further items are not created."""
     async with member(server.url):
         (answer,) = (
             await desk.store.processes.inquire("numbers", {"count": 10**12, "octets": 200}, 60.0)
@@ -84,7 +84,7 @@ async def test_answer_size_is_bounded(desk: Desk, server: Server) -> None:
 
 
 async def test_long_answer_does_not_block_the_process(desk: Desk, server: Server) -> None:
-    """The event loop has a turn every 25 items."""
+    """Check that the event loop has a turn every 25 items of an answer."""
     turns = 0
 
     async def others() -> None:
@@ -111,7 +111,7 @@ async def test_long_answer_does_not_block_the_process(desk: Desk, server: Server
 
 
 async def test_problems_are_reported(desk: Desk, server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """Invalid arguments are reported to the asker, internal errors are logged; the next question is answered."""
+    """Check that invalid arguments are reported, internal errors logged, and the next question answered."""
     async with member(server.url):
         (answer,) = (await desk.store.processes.inquire("numbers", {"wrong": True}, 30.0)).answers
         assert (answer.items, answer.problem) == ([], "that is wrong")
@@ -150,7 +150,7 @@ async def test_foreign_messages_are_ignored(desk: Desk, server: Server) -> None:
 
 
 async def test_silent_processes_are_named(desk: Desk, server: Server) -> None:
-    """A process is stopped, then killed while it is asked; others answer, and a late answer is ignored."""
+    """Check that a stopped or killed process is named, others answer, and a late answer is ignored."""
     program = Program(server.url, "rqp")
     try:
         process = await program.known(desk.store)
@@ -176,7 +176,7 @@ async def test_silent_processes_are_named(desk: Desk, server: Server) -> None:
 
 
 async def test_expired_question_is_not_answered(desk: Desk, server: Server) -> None:
-    """A process that was stopped for a while skips expired questions."""
+    """Check that a process which was stopped for a while skips expired questions."""
     async with member(server.url) as (one, _):
         asked = len(one.asked)
         past = await desk.store.now_ms() - 1
@@ -221,7 +221,7 @@ async def test_store_failure_while_waiting_raises(own_server: Server) -> None:
 async def test_dead_connection_is_replaced(
     desk: Desk, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no FIN and no reset. The process probes the store and subscribes again."""
+    """Check that a process probes a silent store and subscribes again, without FIN or reset."""
     monkeypatch.setattr("services.store.processes.rpc_server.QUIET_S", 0.2)
     async with Proxy(server.port) as proxy, member(proxy.url):
         proxy.freeze()

@@ -44,7 +44,7 @@ def cluster(running: Cluster) -> Cluster:
 
 @pytest.mark.parametrize("endpoint", ["hostname", "unknown-endpoint"])
 async def test_nodes_without_a_host_are_reached(cluster: Cluster, endpoint: str) -> None:
-    """CLUSTER SLOTS names '?' where hosts should have names and have none, and null where the asked host counts."""
+    """Check hosts given by CLUSTER SLOTS as '?' (no hostname) and as null (the asked host)."""
     with ExitStack() as stack:
         for node in cluster.nodes:
             stack.enter_context(node.configured(cluster_preferred_endpoint_type=endpoint))
@@ -81,7 +81,7 @@ async def test_domains_live_on_different_shards(cluster: Cluster) -> None:
 
 
 async def test_report_is_written_to_the_registrys_shard(cluster: Cluster) -> None:
-    """Written without an event loop, from any node, and read by a store."""
+    """Check that a report written without an event loop, from any node, is read by a store."""
     key = RegistryKeys().report
     async with Desk(cluster.url) as desk:
         written = report()
@@ -92,7 +92,7 @@ async def test_report_is_written_to_the_registrys_shard(cluster: Cluster) -> Non
 
 
 async def test_processes_on_all_nodes_are_asked(cluster: Cluster) -> None:
-    """The directory is in the registry's shard, and follows its slot; channels reach every node."""
+    """Check that the directory follows the registry's slot, and that channels reach every node."""
     keys = RegistryKeys()
     home = cluster.holder(keys.epoch)
     away = next(node for node in cluster.nodes if node is not home)
@@ -122,7 +122,7 @@ async def test_statistics_span_all_shards(cluster: Cluster) -> None:
 async def test_unavailable_shard_hides_no_other(
     own_cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged in one line, once, however many queues it has."""
+    """Check that other shards stay visible, and that one line is logged, once, for all queues of the shard."""
     home = own_cluster.holder(RegistryKeys().epoch)
     away, other = [node for node in own_cluster.nodes if node is not home]
     async with Desk(own_cluster.url) as desk:
@@ -167,7 +167,7 @@ async def test_unavailable_shard_affects_no_other(
 
 
 async def test_fullest_server_counts(cluster: Cluster) -> None:
-    """The fullest server refuses first, however much room others have."""
+    """Check that the fullest server counts, as it refuses first."""
     limits = (256 << 20, 64 << 20, 128 << 20)
     async with Desk(cluster.url) as desk:
         with ExitStack() as stack:
@@ -184,7 +184,7 @@ async def test_fullest_server_counts(cluster: Cluster) -> None:
 
 
 async def test_commit_across_domains_is_refused(cluster: Cluster) -> None:
-    """tmq.md 5.5"""
+    """Check that a commit across domains is refused (tmq.md 5.5)."""
     here, there = (cluster.domain_on(node) for node in cluster.nodes[:2])
     async with Desk(cluster.url) as desk:
         one = await desk.queue("one", domain=here, ack_level="memory")
@@ -198,7 +198,7 @@ async def test_commit_across_domains_is_refused(cluster: Cluster) -> None:
 
 
 async def test_requests_and_ring_nodes_use_one_shard(cluster: Cluster) -> None:
-    """ring.md 5.4; also for a lease that another process settles."""
+    """Check that requests and ring nodes use one shard, also for a lease that another process settles (ring.md 5.4)."""
     async with Desk(cluster.url) as home:
         for number, node in enumerate(cluster.nodes):
             name = cluster.domain_on(node)
@@ -222,7 +222,7 @@ async def test_requests_and_ring_nodes_use_one_shard(cluster: Cluster) -> None:
 
 @every_server
 async def test_domain_follows_its_slot(cluster: Cluster) -> None:
-    """The slot moves during traffic; MOVED leads to the new node, and nothing is lost or doubled."""
+    """Check that a domain follows its slot by MOVED during traffic, without loss or duplicates."""
     source, target = cluster.nodes[0], cluster.nodes[1]
     domain = cluster.domain_on(source)
     async with Desk(cluster.url) as home:
@@ -256,7 +256,7 @@ async def test_catalogue_follows_its_slot(cluster: Cluster) -> None:
 
 
 async def test_hung_node_does_not_block_others(cluster: Cluster) -> None:
-    """The node that is asked for the slots may be the one that hangs."""
+    """Check that a hung node, even the one asked for the slots, does not block others."""
     registry = cluster.holder(RegistryKeys().epoch)
     node = next(n for n in cluster.nodes if n is not registry)
     hung = next(n for n in cluster.nodes if n not in (registry, node))

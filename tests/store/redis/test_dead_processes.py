@@ -64,7 +64,7 @@ async def test_claims_of_a_killed_local_process_are_released(store: Store, serve
     )
     assert holder.stdout is not None
     name = (await holder.stdout.readline()).decode().strip()
-    await domain.close_dead()  # of those that live nothing is taken
+    await domain.close_dead()  # claims of live processes stay
     await domain.sweep()
     assert not has_died(name)
     assert await domain.claims.own(queue, "other", LONG_MS) is None
@@ -85,7 +85,7 @@ async def test_claims_of_a_killed_local_process_are_released(store: Store, serve
 def test_process_of_another_machine_is_not_declared_dead() -> None:
     edge, host, machine, pid, token = process_name("tmq").rsplit("-", 4)
     assert not has_died(f"{edge}-{host}-{'0' * 8 if machine != '0' * 8 else '1' * 8}-{1 << 30}-{token}")
-    assert not has_died(f"{edge}-{host}-{pid}-{token}")  # of versions that said less
+    assert not has_died(f"{edge}-{host}-{pid}-{token}")  # names of older versions have fewer parts
     assert not has_died("other")
 
 
@@ -93,7 +93,7 @@ def test_process_of_another_machine_is_not_declared_dead() -> None:
 def test_cloned_virtual_machine_is_another_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renewed: str
 ) -> None:
-    """Clones of one memory snapshot share the boot id, the host name and the process namespace."""
+    """Check that clones of one memory snapshot differ, although they share boot id, host name and process namespace."""
     monkeypatch.setattr(names, "MACHINE_ID", tmp_path / "machine-id")
     monkeypatch.setattr(names, "INTERFACES", tmp_path / "net")
     for interface in ("eth0/device", "wlan0/device", "wlan0/phy80211", "docker0"):

@@ -30,7 +30,7 @@ def fail_over(old: Server, new: Server) -> None:
 
 
 async def test_refused_command_is_retried_at_the_new_primary(own_server: Server, replica: Server) -> None:
-    """Also commands that must not be repeated: a process with no other command would else be refused for ever."""
+    """Check that a refused command is retried, even one that must not be repeated after execution."""
     async with Desk(own_server) as desk, Proxy(own_server.port) as service:
         queue = await desk.queue(ack_level="memory")
         await desk.put(queue, *numbered(3))

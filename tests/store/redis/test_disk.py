@@ -81,7 +81,7 @@ async def test_doctor_shows_the_disk_error(unwritable: Server) -> None:
 
 
 async def test_repeatedly_refused_call_fails_with_the_servers_error(own_server: Server) -> None:
-    """The session attaches each time; only the reply to the call shows that the store is usable."""
+    """Check that a repeatedly refused call fails with the server's error, although the session attaches each time."""
     async with Desk(own_server, pipe=PipeSettings(patience_s=0.3, call_deadline_s=20.0)) as desk:
         queue = await desk.queue()
         own_server.call("CONFIG", "SET", "min-replicas-to-write", "1")
@@ -104,7 +104,7 @@ async def test_calls_that_fail_together_probe_the_disk_once_in_a_thread(
         return probe(folder)
 
     monkeypatch.setattr(disk, "disk_trouble", counted)
-    monkeypatch.setattr(disk, "CACHE_S", 600.0)  # however slow the machine is
+    monkeypatch.setattr(disk, "CACHE_S", 600.0)  # even on a slow machine
     desk = Desk(f"unix://{tmp_path}/store.sock", pipe=PipeSettings(patience_s=0.3), initialise=False)
     links = [desk.store.registry.link, desk.store.open_domain("main").link]
     answers = await asyncio.gather(*(link.call("PING") for link in links * 20), return_exceptions=True)

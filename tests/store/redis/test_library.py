@@ -19,7 +19,7 @@ def test_library_has_every_lua_file() -> None:
 
 
 def test_acl_allows_every_command_of_the_library() -> None:
-    """Functions run with the caller's rights: a missing command would fail on a rare path."""
+    """Check that edges may run every command of the library, as functions run with the caller's rights."""
     used = {command.lower() for command in CALLED.findall(source())}
     allowed = {command.partition("|")[0] for command in COMMANDS}
     assert used - allowed == set()
@@ -37,7 +37,7 @@ def test_functions_have_versioned_names_and_can_be_reloaded(server: Server) -> N
 
 
 async def test_loaded_library_is_not_written_again(own_server: Server) -> None:
-    """docs/operations.md, "A store of your own": a load is written to the disk, so it is not repeated."""
+    """Check that a loaded library is not written to the disk again (docs/operations.md, "A store of your own")."""
     async with Desk(own_server) as desk:
         await desk.store.initialise()
         assert loads(own_server) == 1
@@ -57,6 +57,6 @@ def loads(server: Server) -> int:
 
 
 def test_library_defines_no_globals() -> None:
-    """All top-level names are local, so that two libraries on one server do not collide."""
+    """Check that all top-level names are local, so that two libraries on one server do not collide."""
     top = [line for line in source().splitlines() if re.match(r"(function \w+\(|[A-Za-z_]\w*\s*=[^=])", line)]
     assert [line for line in top if not line.startswith("evict =")] == []

@@ -85,7 +85,7 @@ def test_memory_of_other_processes_is_subtracted() -> None:
 
 @pytest.fixture
 def group() -> Iterator[Path]:
-    """A real control group with a limit, and one without limit in it."""
+    """Create a real control group with a limit, and one without limit in it."""
     lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     path = next((path for _, names, path in lines if "memory" in names.split(",")), None)
     above = Path(f"/sys/fs/cgroup/memory{path}" if path is not None else f"/sys/fs/cgroup{lines[0][2]}")

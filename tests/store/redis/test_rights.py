@@ -44,7 +44,7 @@ async def test_edges_user_has_sufficient_rights(server: Server) -> None:
 
 
 async def work_with(store: Store, other: Store) -> None:
-    """Every operation once; `other` is another process."""
+    """Use every operation once; `other` is another process."""
     spec = QueueSpec(max_deliveries=1)
     queue, _ = await store.catalogue.declare("rights", spec, "test")
     store.start_serving()
@@ -90,7 +90,7 @@ async def work_with(store: Store, other: Store) -> None:
 
 
 async def work_with_company(store: Store, queue: Queue) -> None:
-    """The console's questions, and their answers."""
+    """Use the console's questions, and their answers."""
 
     async def answered() -> bool:
         return bool((await store.processes.inquire("numbers")).answers)
@@ -105,7 +105,7 @@ async def work_with_company(store: Store, queue: Queue) -> None:
 
 
 async def work_with_rqp(store: Store, queue: Queue) -> None:
-    """Further operations of the RQP edges and the System V bridge."""
+    """Use further operations of the RQP edges and the System V bridge."""
     ask, record = AsyncClient(store.open_domain().pipe), records.encode(b"x")
     assert await ask.publish_once(TransactionId("once", 60_000), queue, record, "test") is Outcome.STORED
     assert await ask.publish_once(JournalNumber("host", 1), queue, record, "test") is Outcome.STORED
@@ -135,7 +135,7 @@ async def work_with_rqp(store: Store, queue: Queue) -> None:
 
 
 async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
-    """Further operations of the ring edge (docs/store.md)."""
+    """Use further operations of the ring edge (docs/store.md)."""
     pipe, told, (first, second) = store.open_domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
     for _ in range(2):
         pipe.idempotent.publish(
@@ -160,7 +160,7 @@ async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
 
 
 async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
-    """A pull that another process repeats and settles."""
+    """Make a pull that another process repeats and settles."""
     pipes = (store.open_domain().pipe, other.open_domain().pipe)
     told: list[object] = []
     for number, pipe in enumerate(pipes, 1):
@@ -174,7 +174,7 @@ async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
 
 
 async def work_with_the_log(store: Store) -> None:
-    """Every operation of the text service once."""
+    """Use every operation of the text service once."""
     spec = QueueSpec(bindings={"text": {"subscribe": ["t"], "publish": "u"}})
     queue, _ = await store.catalogue.declare("bridged", spec, "test")
     domain = store.open_domain()
@@ -209,7 +209,7 @@ async def work_with_the_log(store: Store) -> None:
 async def test_follower_of_a_replicated_log_has_sufficient_rights(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It makes a write, to wait for the replicas after it."""
+    """Check that a follower of a replicated log may write, as it waits for replicas after a write."""
     monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 0.5)
     monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
     administrator = Store(server.url, "admin")

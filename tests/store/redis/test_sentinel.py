@@ -25,7 +25,7 @@ async def more(traffic: Traffic, count: int = 200) -> None:
 
 
 async def test_fsync_level_is_refused_with_failovers(whole_replicated: Replicated) -> None:
-    """One server's disk guarantees nothing once another server takes over."""
+    """Check that fsync is refused, as one server's disk guarantees nothing after a failover."""
     async with Desk(whole_replicated.url) as desk:
         with pytest.raises(AckLevelRefused, match="use replicated:1"):
             await desk.queue(ack_level="fsync")
@@ -41,7 +41,7 @@ async def test_fsync_level_is_refused_with_failovers(whole_replicated: Replicate
     ("server_program", "fault"), [("valkey", "killed"), ("redis", "stopped")], indirect=["server_program"]
 )
 async def test_failover_loses_no_acknowledged_message(replicated: Replicated, fault: str) -> None:
-    """The old primary is killed, or stopped until it wakes without replicas."""
+    """Check this with the old primary killed, or stopped until it continues without replicas."""
     async with Desk(replicated.url, pipe=PATIENT) as desk, member(replicated.url, "tmq"):
         traffic = Traffic(desk, await desk.queue(ack_level="replicated:1"))
         traffic.start()
@@ -57,8 +57,8 @@ async def test_failover_loses_no_acknowledged_message(replicated: Replicated, fa
         await more(traffic)
         new = replicated.primary()
         assert generation(new) == before + 1
-        assert desk.refusals["new_generation"] <= 1  # or the other process was first
-        await until(lambda: answered(desk))  # the directory is written anew, whatever of it was lost
+        assert desk.refusals["new_generation"] <= 1  # 0 if the other process was first
+        await until(lambda: answered(desk))  # processes write their directory entries again if they were lost
         await traffic.stop()
         await traffic.check()
         if fault == "killed":
@@ -75,7 +75,7 @@ async def answered(desk: Desk) -> bool:
 
 
 async def test_nothing_is_acknowledged_without_replicas(whole_replicated: Replicated) -> None:
-    """The primary has the message, the replicas hang: the outcome is unknown."""
+    """Check that the outcome is unknown if the primary has the message but the replicas hang."""
     quick, replicated = PipeSettings(request_timeout_s=1.0), whole_replicated
     async with Desk(replicated.url, pipe=quick) as desk:
         queue = await desk.queue(ack_level="replicated:2")
@@ -85,7 +85,7 @@ async def test_nothing_is_acknowledged_without_replicas(whole_replicated: Replic
         try:
             with pytest.raises(OutcomeUnknown):
                 await desk.put(queue, b"x")
-            for _ in range(2):  # the repeat is answered alike (ring.md 5.4)
+            for _ in range(2):  # the repeat gets the same answer (ring.md 5.4)
                 with pytest.raises(OutcomeUnknown):
                     await Node(desk).push(request_id(1), queue, b"once")
             await desk.put(memory, b"y")  # others do not wait for that replica

@@ -17,7 +17,7 @@ from tests.store.desk import Desk, until
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with ca.pem, chain.pem, key.pem, and a file without any certificate."""
+    """Create a folder with ca.pem, chain.pem, key.pem, and a file without any certificate."""
     folder = tmp_path_factory.mktemp("tls")
     Authority.create(folder)
     (folder / "text").write_text("no certificate")
@@ -69,11 +69,11 @@ async def test_missing_file_is_named_and_used_once_restored(
     async with Desk(tls_url(folder, port, ssl_ca_certs="own.pem")) as desk:
         await desk.store.now_ms()
         ca.unlink()
-        await desk.store.now_ms()  # the open connection goes on
+        await desk.store.now_ms()  # the open connection continues
         server.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         with pytest.raises(StoreUnavailable, match=r"ssl_ca_certs: .*own.pem cannot be read: No such file"):
             await desk.store.now_ms()
         shutil.copy(folder / "ca.pem", ca)
         await desk.store.now_ms()
-    # TLS says goodbye on both sides before the loop ends
+    # TLS shuts down on both sides before the loop ends
     await until(lambda: server.info("clients")["connected_clients"] == "1")

@@ -17,7 +17,7 @@ def set_auditor(server: Server, *words: str) -> None:
 
 
 async def test_restart_keeps_rights_equal_and_changes_are_found(tmp_path: Path) -> None:
-    """One server has an ACL file, one a configuration file; Redis 7.0 words both differently."""
+    """Check this for servers with an ACL file or a configuration file, which Redis 7.0 words differently."""
     store = Replicated("redis", tmp_path)
     in_memory, in_acl_file, in_configuration = store.nodes
     for node in store.nodes:

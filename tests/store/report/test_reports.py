@@ -1,4 +1,4 @@
-"""The report of the analytics job in the store: it comes, a newer one stays, and what is none is refused."""
+"""The report of the analytics job in the store: newer reports replace older ones, and invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY = RegistryKeys().report
 
 
 async def write(url: str, one: Report, **how: Any) -> bool:
-    """By somebody who has no loop of his own."""
+    """Write a report from a thread without an event loop."""
     wanted = {"patience_s": 0.5, **how}
     return await asyncio.to_thread(write_report, url, one.encode(), one.now_ms, **wanted)
 
@@ -47,7 +47,7 @@ async def test_an_older_one_does_not_replace_a_newer_one(desk: Desk, server: Ser
 
 
 async def test_one_of_a_time_to_come_keeps_nobody_out(desk: Desk, server: Server) -> None:
-    """A clock that was wrong for a moment would else be believed for ever."""
+    """Check that a report with a time in the future, from a wrong clock, does not block later reports."""
     now = await desk.store.now_ms()
     assert await write(server.url, report(now_ms=now + 2 * 3_600_000))
     assert await write(server.url, report(run="right", now_ms=now))
@@ -86,7 +86,7 @@ async def test_another_version_is_named(desk: Desk, server: Server) -> None:
 
 
 async def test_one_of_before_tells_what_its_run_has_missed(desk: Desk, server: Server) -> None:
-    """It does not know of the period: better that than a silence that says that nothing is missing."""
+    """Check that a report of an older version, without figures of the period, shows all that its run missed."""
     old = document()
     del old["missing"]
     old["records"]["samples"]["lost"], old["records"]["dead"]["quarantined"] = 5, 2
@@ -124,7 +124,7 @@ async def test_what_is_no_report_is_a_fault(desk: Desk, server: Server, value: b
 
 
 async def test_a_fault_of_who_is_told_is_not_the_end(desk: Desk, server: Server) -> None:
-    """What he was told before stands no longer, and the next report he is told again."""
+    """Check that after an error of the receiver the old figures are withdrawn and the next report is delivered."""
     told: list[float | None] = []
 
     def tell(found: Figures | None) -> None:

@@ -1,4 +1,4 @@
-"""Alarms are reported with 0 at start: docs/operations.md, "What to watch"."""
+"""Alarms are reported as 0 at the start (docs/operations.md, "What to watch")."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ OFTEN = Timing(upkeep_s=0.05)
 
 
 async def test_unopened_queues_get_upkeep(server: Server) -> None:
-    """Messages expire and dead letters are trimmed without clients (docs/store.md)."""
+    """Check that messages expire and dead letters are trimmed without clients (docs/store.md)."""
     async with Desk(server) as producer, Desk(server, timing=OFTEN) as edge:
         queue = await producer.queue(message_ttl="50ms", domain="elsewhere")
         far = producer.another(domain="elsewhere")
@@ -43,7 +43,7 @@ async def test_damaged_queue_does_not_block_upkeep_of_others(server: Server) -> 
 
 
 async def test_new_domain_is_set_up(server: Server) -> None:
-    """Otherwise an edge that creates queues there would wait for a queue before it is ready."""
+    """Check that a new domain is set up, so that an edge which creates queues there becomes ready."""
     async with Desk(server) as desk:
         edge = Desk(server, initialise=False)
         edge.store.start_serving("billing")
@@ -74,7 +74,7 @@ async def test_empty_store_waits_for_initialisation(own_server: Server) -> None:
 
 
 async def test_domain_read_before_is_available_at_first_use(desk: Desk) -> None:
-    """The patience counts from the first use."""
+    """Check that the patience counts from the first use of a domain, not from the first read."""
     await desk.queue(domain="elsewhere")
     async with desk.another(pipe=PipeSettings(patience_s=0.2)) as edge:
         looked_at = edge.store.get_domain("elsewhere").pipe
@@ -86,7 +86,7 @@ async def test_domain_read_before_is_available_at_first_use(desk: Desk) -> None:
 
 
 async def test_upkeep_fault_of_another_domain_is_not_reported_here(desk: Desk) -> None:
-    """A queue in another domain must not make every edge unready."""
+    """Check that an upkeep fault in another domain does not make an edge unready."""
     await desk.queue("elsewhere", domain="second")
     async with desk.another(timing=Timing(upkeep_s=0.01)) as edge:
         edge.store.start_serving()

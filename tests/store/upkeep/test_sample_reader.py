@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 async def desk(server: Server) -> AsyncIterator[Desk]:
-    """A process with upkeep, as an edge; samples are written on request."""
+    """Yield a process with upkeep, as an edge, which writes samples on request."""
     async with Desk(server, timing=Timing(sample_s=3600.0, upkeep_s=3600.0)) as desk:
         desk.store.start_serving()
         yield desk
@@ -115,7 +115,7 @@ async def test_trimmed_samples_are_skipped(desk: Desk, server: Server) -> None:
 
 
 async def test_reader_continues_after_data_loss(desk: Desk, server: Server) -> None:
-    """After a restored copy or a failover to a slow clock, new samples are read."""
+    """Check that new samples are read after a restored copy or a failover to a slow clock."""
     now = await desk.store.now_ms()
     following = desk.store.following("main", HOUR_MS)
     assert await rest(following) == []

@@ -40,7 +40,7 @@ EDGE_FIELDS = [
 
 @pytest.fixture
 async def desk(server: Server) -> AsyncIterator[Desk]:
-    """A process with upkeep, as an edge."""
+    """Yield a process with upkeep, as an edge."""
     async with Desk(server, timing=RARELY) as desk:
         desk.store.start_serving()
         yield desk
@@ -85,7 +85,7 @@ async def test_sample_has_one_processes_activity_on_one_queue(desk: Desk) -> Non
 
 
 async def test_sum_of_samples_matches_the_queues_counters(desk: Desk) -> None:
-    """Of two processes, over several rounds, in two domains."""
+    """Check this for two processes, over several rounds, in two domains."""
     queues = [await desk.queue("one"), await desk.queue("two"), await desk.queue("far", domain="elsewhere")]
     async with desk.another() as other:
         other.store.start_serving()
@@ -113,7 +113,7 @@ async def test_sum_of_samples_matches_the_queues_counters(desk: Desk) -> None:
 
 
 async def test_refused_puts_count_messages_of_publishes(desk: Desk) -> None:
-    """Without late settles and takes, and with all parts of a commit."""
+    """Check that refused puts include all parts of a commit, but not late settles and takes."""
     full, free = await desk.queue("full", max_length=2), await desk.queue("free")
     await desk.publish(full, b"a", b"b", b"c")
     got = await desk.take(full, 1)
@@ -202,7 +202,7 @@ async def test_no_samples_are_written_if_none_are_kept(server: Server) -> None:
 
 @pytest.mark.parametrize(("kept", "maxmemory"), [(3000, 0), (400_000, 3000 * 4096)])
 async def test_sample_stream_is_bounded(server: Server, kept: int, maxmemory: int) -> None:
-    """By number, and on a small server by memory; one more stream node may stay (MAXLEN ~)."""
+    """Check the bound by number, and on a small server by memory; one more stream node may stay (MAXLEN ~)."""
     sample = (4, "v", "1", "kind", "x")
     async with Desk(server) as desk:
         with server.configured(maxmemory=str(maxmemory)):
@@ -216,7 +216,7 @@ async def test_sample_stream_is_bounded(server: Server, kept: int, maxmemory: in
 async def test_refusals_during_an_outage_are_written_afterwards(
     desk: Desk, server: Server, reason: str
 ) -> None:
-    """Samples never use memory that messages need, but error budgets need the refusals of that time."""
+    """Check that refusals during an outage, which error budgets need, are written after it, not into a full store."""
     queue = await desk.queue()
     await desk.put(queue, b"x")
     closed = {"maxmemory_policy": "allkeys-lru"}
@@ -261,7 +261,7 @@ async def test_refused_samples_are_merged_into_the_next(desk: Desk, server: Serv
 
 
 async def test_samples_with_lost_reply_are_repeated_unchanged(own_server: Server) -> None:
-    """So a reader can drop the repeat; later activity has its own samples."""
+    """Check that repeats are equal, so that readers can drop them; later activity has its own samples."""
     pipe = PipeSettings(question_timeout_s=0.3)
     async with Desk(own_server, timing=RARELY, pipe=pipe) as desk:
         desk.store.start_serving()

@@ -17,7 +17,7 @@ from tests.store.upkeep.test_samples import RARELY, look, samples
 
 @pytest.fixture
 async def desk(server: Server) -> AsyncIterator[Desk]:
-    """A process with upkeep, as an edge."""
+    """Yield a process with upkeep, as an edge."""
     async with Desk(server, timing=RARELY) as desk:
         desk.store.start_serving()
         yield desk
@@ -58,7 +58,7 @@ async def test_upkeep_samples_depth_and_totals(desk: Desk) -> None:
 
 
 async def test_first_sample_has_the_queues_age(desk: Desk) -> None:
-    """docs/store.md, "Samples": its totals count since its creation."""
+    """Check that a queue's first sample has the age since its creation (docs/store.md, "Samples")."""
     queue = await desk.queue()
     old = await desk.queue("old")
     await desk.domain.link.call("HDEL", old.keys[1], "sampled")  # as in a store of an older version
@@ -107,7 +107,7 @@ async def test_depths_are_sampled_on_change_at_a_bounded_rate(desk: Desk) -> Non
 
 
 async def test_deleted_queue_gets_a_last_sample(desk: Desk) -> None:
-    """Also one without upkeep; reported values are not repeated, and empty ones are left out."""
+    """Check the last sample of a deleted queue, without reported or empty values, also of one without upkeep."""
     await look(desk)  # there are samples
     short, known, still, unused = [await desk.queue(name) for name in ("short", "known", "still", "unused")]
     for queue in (short, known, still):
@@ -129,7 +129,7 @@ async def test_deleted_queue_gets_a_last_sample(desk: Desk) -> None:
 
 
 async def test_last_sample_neither_creates_nor_trims_the_stream(desk: Desk, server: Server) -> None:
-    """A tool that deletes does not know the edges' settings."""
+    """Check that a deletion neither creates nor trims the stream, as tools do not know the edges' settings."""
     key = desk.domain.keys.samples
 
     async def delete(name: str, *more: Any) -> None:
@@ -158,7 +158,7 @@ async def test_last_sample_neither_creates_nor_trims_the_stream(desk: Desk, serv
 
 
 async def test_damaged_queue_is_deleted_without_a_sample(desk: Desk, server: Server) -> None:
-    """Deleting the queue is the cure."""
+    """Check that a damaged queue can be deleted, without a last sample."""
     one, two = await desk.queue("one"), await desk.queue("two")
     for queue in (one, two):
         await desk.put(queue, b"x")
@@ -170,14 +170,14 @@ async def test_damaged_queue_is_deleted_without_a_sample(desk: Desk, server: Ser
 
 
 async def test_older_edge_does_upkeep_without_samples(desk: Desk) -> None:
-    """During a rolling update the functions are already new."""
+    """Check that an older edge does upkeep with the new functions, without samples, as in a rolling update."""
     queue = await desk.queue()
     assert await desk.domain.function("upkeep", [*queue.keys], 60_000, 500, 0)
     assert await samples(desk, "depth") == []
 
 
 async def test_sampling_keeps_the_queue_hash_compact(desk: Desk, server: Server) -> None:
-    """docs/decisions/0002-queue-hash.md: a value of more than 64 octets would change its encoding."""
+    """Check that sampling keeps the hash compact: values have at most 64 octets (docs/decisions/0002-queue-hash.md)."""
     queue = await desk.queue()
     before = server.call("OBJECT", "ENCODING", queue.keys[1])
     await desk.domain.tidy(queue)

@@ -62,7 +62,7 @@ async def test_empty_queue_and_queue_of_one_step(desk: Desk) -> None:
 
 
 async def test_count_is_exact_during_traffic(desk: Desk) -> None:
-    """Every operation on messages happens between the steps of a count."""
+    """Check that a count is exact with every operation on messages between its steps."""
     queue = await desk.queue(max_deliveries=2)
     await fill(desk, queue, 1200)
     await desk.put(queue, *numbered(1600))
@@ -87,7 +87,7 @@ async def test_count_is_exact_during_traffic(desk: Desk) -> None:
 
 
 async def test_count_is_exact_during_late_settles(desk: Desk) -> None:
-    """The second settle of an entry is fenced, and must not change the count."""
+    """Check that a fenced second settle of an entry does not change the count."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(64))
     await fill(desk, queue, RECONCILE_STEP)
@@ -130,7 +130,7 @@ async def test_count_continues_in_a_new_generation(desk: Desk) -> None:
 
 
 async def test_age_of_the_oldest_message(desk: Desk) -> None:
-    """Also if all messages were returned and left the stream."""
+    """Check the age even if all messages were returned and left the stream."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(32))
     got = singles(await desk.take(queue))
@@ -144,7 +144,7 @@ async def test_age_of_the_oldest_message(desk: Desk) -> None:
 
 
 async def test_empty_message_leaves_a_queue_during_a_count(desk: Desk) -> None:
-    """Its 0 octets are subtracted from the count."""
+    """Check the count if an empty message leaves the queue in between: its 0 octets are subtracted."""
     empty = await desk.queue("empty")
     await asyncio.gather(*(desk.publishing(empty, b"", origin=f"t {i}") for i in range(RECONCILE_STEP + 1)))
     assert await desk.domain.tidy(empty) is None

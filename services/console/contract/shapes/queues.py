@@ -168,7 +168,7 @@ class QueueDetail(QueueSummary):
 
 
 class Deleted(Shape):
-    """What a deletion removed."""
+    """The messages that a deletion removed."""
 
     messages: int = Field(description="number of deleted messages and dead letters")
 

@@ -1,8 +1,8 @@
 """Send messages of the group's outbox around the ring as USERs (ring.md 5.5).
 
 One of all nodes that share a store serves the outbox, as long as it renews its claim. It moves messages to its outgoing
-queue, settling and storing them in one step, so that each begins once; the relay is told when they are taken from
-there.
+queue, settling and storing them in one step, so that each begins once; the relay is notified when they are taken
+from there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Messages that left while being stored, until the queue shows them (ring.md 4.5).
 
-They are recognised by content, wherever they are in the queue: equal messages stand for each other, so each is sent as
-often as it is in the queue, whatever else is stored in between.
+They are recognised by content at any place in the queue: equal messages count as each other, so each is sent as often
+as it is in the queue, even if other messages are stored in between.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ TOO_LARGE = "too_large_for_ring"  # reason of dead letters
 
 
 class Outgoing:
-    """The outgoing queue between `own` and `forget`; the messages are in the store, whichever process sends them."""
+    """The outgoing queue between `own` and `forget`; the messages are in the store for any process to send."""
 
     def __init__(self, service: RingService, put_on: Callable[[bytes], None]) -> None:
         """put_on: called for each message that this node begins, before it can come back."""

@@ -1,7 +1,7 @@
 """The interfaces between the links and the handling of USER messages (ring.md 2.2, 4.5).
 
-The links pass on what the predecessor sends and write `A` once they are told that it is safe; they send what they are
-given to the successor and report the outcome. They do not interpret payloads.
+The links pass on the predecessor's messages and write `A` once these are reported as safe; they send messages to the
+successor and report the outcome. They do not interpret payloads.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class QueueWriter:
         return len(self._puts)
 
     def use(self, queue: Queue | None) -> None:
-        """Use this queue from now on. None: there is none for now, and puts wait."""
+        """Use this queue from now on. None: puts wait for a queue."""
         self._queue = queue
         self._soon()
 

@@ -71,7 +71,7 @@ class SessionSlots:
         self._changed()
 
     async def ports(self, peer_key: PeerKey, until: float) -> tuple[Port, Port] | None:
-        """Open the two ports of a session; None if there are none."""
+        """Open the two ports of a session; return None if all are in use."""
         found: list[Port] = []
 
         def try_take() -> bool:

@@ -60,7 +60,7 @@ class Questions:
 
     @property
     def is_closed(self) -> bool:
-        """Whether questions are no longer received."""
+        """Return True if questions are no longer received."""
         return self._sock.fileno() < 0
 
     def stop(self) -> None:
@@ -121,7 +121,7 @@ class Questions:
         log.warning(text, source, extra=fields)
 
     async def _answer(self, key: int, source: str, came: float) -> None:
-        """Begin a session, or count why there is none. `came`: when it was asked, by `clock.now`."""
+        """Begin a session, or count the reason for a refusal. `came`: when it was asked, by `clock.now`."""
         try:
             unanswered = await self.sessions.begin(key, source, came)
         except Exception:

@@ -53,7 +53,7 @@ _IN_FLIGHT = (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION, SenderStat
 
 @dataclass(frozen=True, slots=True)
 class SendingContext:
-    """What all sending agents of a process share."""
+    """The context that all sending agents of a process share."""
 
     service: RqpService
     settings: CastSettings
@@ -95,7 +95,7 @@ class Attempt:
         self._message = message
         self._keep = keep
         self._on_wait = on_wait
-        self.receiver = ""  # the address whose answer was taken; "" while there is none
+        self.receiver = ""  # the address whose answer was accepted; "" before that
         self._inbox: asyncio.Queue[list[SenderAction]] = asyncio.Queue()
         self._asked: AskedAddresses = set()
         self._port: Port | None = None
@@ -107,7 +107,7 @@ class Attempt:
 
     @property
     def is_in_flight(self) -> bool:
-        """Whether octets of the message have been sent, so that a confirmation may still come."""
+        """Return True if octets of the message have been sent, so that a confirmation may still come."""
         return self._machine.state in _IN_FLIGHT and self._outcome is None
 
     async def run(self) -> Outcome:
