@@ -132,7 +132,7 @@ def crossing(sizes: Sequence[dict[str, Any]]) -> str:
     letters, ours, theirs = best[-1]
     if wins and wins == [*range(wins[0], len(best))]:
         return f"Spark wins from {best[wins[0]][0]:,} letters on: {_told(*best[wins[0]])}."
-    return f"Spark is never the fastest up to {letters:,} letters on this machine; there {_told(letters, ours, theirs)}."
+    return f"Spark is never fastest up to {letters:,} letters on this machine; there {_told(letters, ours, theirs)}."
 
 
 def _best(size: dict[str, Any], names: Sequence[str]) -> tuple[str, float]:
