@@ -6,7 +6,6 @@ import asyncio
 import logging
 from functools import partial
 
-from protos.pubsub import LF, encode_error
 from services.kit.metrics import Metrics, Tally
 from services.kit.readiness import Readiness
 from services.pubsub import measures
@@ -14,13 +13,14 @@ from services.pubsub.backlogs import Backlogs
 from services.pubsub.bridge import Bridge
 from services.pubsub.fanout import Fanout
 from services.pubsub.feed import Feed
+from services.pubsub.overruns import Overruns
 from services.pubsub.recent_entries import RecentEntries
 from services.pubsub.settings import PubsubSettings
 from services.pubsub.slow_consumers import SlowConsumers
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.pubsub.subscription_ends import SubscriptionEnds
-from services.store import Source, Store, StoreError
-from services.store.log import Log, LogSpec, Place, Tail, parse_place
+from services.store import Store, StoreError
+from services.store.log import Log, LogSpec, Place, Tail
 from services.store.model import LOG_DOMAIN
 
 log = logging.getLogger(__name__)
@@ -45,10 +45,16 @@ class PubsubService:
             self.backlogs, lambda subscriber, place: self.slow_consumers.add(subscriber, place)
         )
         self.slow_consumers = SlowConsumers(
-            self.log, self.fanout, self.recent_entries, self.backlogs, self._overrun
+            self.log,
+            self.fanout,
+            self.recent_entries,
+            self.backlogs,
+            lambda subscriber: self.overruns.close(subscriber),
         )
         self.subscription_ends = SubscriptionEnds(self.fanout, self.slow_consumers)
         self.slow_consumers.on_served = self.subscription_ends.check
+        lost = metrics.counter(measures.LOST).labels(metrics.edge)
+        self.overruns = Overruns(self.log, store, self.fanout, self.slow_consumers, self.remove, lost.inc)
         self.bridge = Bridge(self.log)
         self.feed: Feed | None = None
         self.readiness = Readiness(store=partial(store.fault_of, LOG_DOMAIN), log=self._log_fault)
@@ -62,7 +68,6 @@ class PubsubService:
         edge = metrics.edge
         self._deliveries = metrics.counter(measures.DELIVERIES).labels(edge)
         self._subscriptions = metrics.gauge(measures.SUBSCRIPTIONS).labels(edge)
-        self._lost = metrics.counter(measures.LOST).labels(edge)
         self._slow = metrics.gauge(measures.SLOW).labels(edge)
 
     def start(self) -> None:
@@ -101,7 +106,7 @@ class PubsubService:
             self.fanout,
             self.recent_entries,
             self.settings.log.trim_s,
-            self._all_overrun,
+            lambda first: self.overruns.close_behind(list(self.subscribers), first),
             self.slow_consumers.add_late,
             self.subscription_ends.check_all,
         )
@@ -171,51 +176,3 @@ class PubsubService:
             if subscription.since is not None and not subscription.is_late:
                 self.fanout.remove(subscription)
         subscriber.by_identifier.clear()
-
-    def _overrun(self, subscriber: Subscriber) -> None:
-        """Close a subscriber whose messages were trimmed before it was sent them (pubsub.md 3.6).
-
-        It loses all messages up to the log's end, which only the store knows.
-        """
-        reached = [self._reached(s) for s in subscriber.by_identifier.values() if s.since is not None]
-        is_within_a_line = subscriber.unfinished
-        self.remove(subscriber)
-        if not is_within_a_line:
-            subscriber.begin_line()  # nothing else is written until the store has answered
-        done = partial(self._close_overrun, subscriber, min(reached, default=None), is_within_a_line)
-        self.log.head(Source(self.store.client(subscriber.wire.peer)), done)
-
-    def _reached(self, subscription: Subscription) -> Place:
-        """Return up to where a subscription was served, or where it begins."""
-        assert subscription.since is not None
-        place = self.slow_consumers.place_of(subscription) or self.fanout.place
-        return subscription.since if place is None else max(place, subscription.since)
-
-    def _close_overrun(
-        self, subscriber: Subscriber, reached: Place | None, is_within_a_line: bool, head: str | StoreError
-    ) -> None:
-        end = self.fanout.place if isinstance(head, StoreError) else parse_place(head)
-        lost = 1 if reached is None or end is None else max(end.serial - reached.serial, 1)
-        wire = subscriber.wire
-        self._lost.inc(lost)
-        wire.refuse("slow_subscriber", f"{lost} messages lost")
-        if is_within_a_line:  # the end of the line is lost, too
-            wire.abort()
-            return
-        wire.write(encode_error(f"slow subscriber: {lost} messages lost", b"\r\n" if subscriber.crlf else LF))
-        wire.close()
-
-    def _all_overrun(self, first: Place) -> None:
-        """Close subscribers that lost messages: this process did not see the log until it was trimmed up to `first`.
-
-        Slow consumers detect this themselves, at their own places.
-        """
-        seen = self.fanout.place
-        assert seen is not None
-        for subscriber in list(self.subscribers):
-            on_time = [
-                s.since for s in subscriber.by_identifier.values() if s.since is not None and not s.is_late
-            ]
-            is_overrun = max(min(on_time, default=first), seen).serial < first.serial
-            if subscriber.place is None and is_overrun:
-                self._overrun(subscriber)
