@@ -26,7 +26,7 @@ from penstock_operator.peers.rqprc import Rqprc
 from penstock_operator.queues.claim_tracker import ClaimTracker
 from penstock_operator.queues.finalizer_wait import FinalizerWait
 from penstock_operator.queues.orphan_release import ORPHANS, OrphanRelease
-from penstock_operator.queues.queue_deletion import QueueFinalizer
+from penstock_operator.queues.queue_finalizer import QueueFinalizer
 from penstock_operator.queues.queue_removal import QueueRemoval, RemovalResult
 from penstock_operator.queues.queues import Queues
 from penstock_operator.redrives.redrives import Redrives

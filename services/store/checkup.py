@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Awaitable
 
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
+from services.store.model.ack_levels import Promises
 from services.store.model.clock import now, wall_offset_ms
 from services.store.model.errors import AckLevelRefused, NotInitialised, StoreError
 from services.store.model.keys import DomainKeys
 from services.store.pipeline.domain import SESSION_TIMEOUT_MS, Domain
 from services.store.redis.library import LIBRARY, loaded, source
 from services.store.redis.link import UNWRITABLE, Link, explain_here
-from services.store.redis.probe import Finding, Grade, Promises, hidden, probe
+from services.store.redis.probe import Finding, Grade, findings, hidden, probe
 from services.store.redis.users import check_users
 from services.store.store import Store
 
@@ -36,7 +37,7 @@ async def examine(store: Store, *, production: bool = False) -> list[Finding]:
 
 
 async def _findings(store: Store, found: Promises, production: bool) -> AsyncIterator[Finding]:
-    for finding in found.findings(production=production):
+    for finding in findings(found, production=production):
         yield finding
     link = store.registry.link
     if store.connector.may_fail_over:

@@ -13,6 +13,7 @@ from services.store.catalogue.listing import Listing
 from services.store.catalogue.peers import Peers
 from services.store.catalogue.registry import EVERYTHING, Registry
 from services.store.catalogue.ring_nodes import RingNodes
+from services.store.model.ack_levels import Promises
 from services.store.model.alarms import ALARMS
 from services.store.model.client import Client, ConnectedPeer
 from services.store.model.errors import domain_lost
@@ -26,7 +27,6 @@ from services.store.processes.queue_notifications import Wakes
 from services.store.processes.rpc_protocol import Respondent
 from services.store.processes.rpc_server import Reception
 from services.store.redis.connect import Connector
-from services.store.redis.probe import Promises
 from services.store.redis.tls_files import check_files
 from services.store.tracing.delivery_spans import DeliverySpans
 from services.store.tracing.spans import Traced

@@ -14,7 +14,8 @@ from services.cli.framework.command import Options, open_store, plain_command
 from services.cli.local.own_store import OwnStore
 from services.cli.terminal.exits import Exit, Failure, usage
 from services.cli.terminal.output import Output
-from services.store.redis import Applied, Promises, acl_rules, analytics_rules, apply_user
+from services.store.model import Promises
+from services.store.redis import Applied, acl_rules, analytics_rules, apply_user
 
 
 @click.group()

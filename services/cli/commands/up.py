@@ -31,7 +31,7 @@ from services.kit.edge import Edge, EdgeSettings, edges
 from services.kit.startup import paused_gc
 from services.kit.workers import Child, Policy, Role, Supervisor, forked, max_drain_s
 from services.store import StoreError, StoreUnavailable
-from services.store.redis import Promises
+from services.store.model import Promises
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from services.store.model import (
     RESERVED,
     AckLevelRefused,
     PeerSpec,
+    Promises,
     QueueUnknown,
     StoreFault,
     check_name,
@@ -21,7 +22,6 @@ from services.store.model import (
     peers_overlap,
     split_claim,
 )
-from services.store.redis import Promises
 
 OWNER = "file"
 

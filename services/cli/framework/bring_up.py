@@ -21,8 +21,7 @@ from services.cli.local.own_store import OwnStore
 from services.cli.terminal.failures import failure_for
 from services.kit.workers import watched_signals
 from services.store import StoreError
-from services.store.model import OutcomeUnknown, StoreUnavailable
-from services.store.redis import Promises
+from services.store.model import OutcomeUnknown, Promises, StoreUnavailable
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

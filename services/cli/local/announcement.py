@@ -17,7 +17,7 @@ from services.cli.terminal.output import Output
 from services.console.access import local_token
 from services.kit.edge import EdgeSettings, edges
 from services.kit.session import Peer
-from services.store.redis import Promises
+from services.store.model import Promises
 
 
 @dataclass(frozen=True, slots=True)

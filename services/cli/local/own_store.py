@@ -14,8 +14,8 @@ from services.cli.local.folder import Folder
 from services.cli.terminal.exits import Exit, Failure
 from services.kit.config import GlobalSettings
 from services.store import Store, StoreError
-from services.store.model import NotInitialised
-from services.store.redis import EmbeddedSettings, EmbeddedStore, Promises
+from services.store.model import NotInitialised, Promises
+from services.store.redis import EmbeddedSettings, EmbeddedStore
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.store import Store, StoreError
-from services.store.redis import Grade, Memory, Promises, memory_of
+from services.store.model import Promises
+from services.store.redis import Grade, Memory, findings, memory_of
 
 REFRESH_S = 10.0
 MAX_NAMED = 10  # queues and servers in alarms; of more queues only the number
@@ -61,7 +62,7 @@ class StoreState:
     @staticmethod
     def _findings(promises: Promises) -> list[str]:
         """Return what `penstock doctor` reports as a failure."""
-        found = (finding for finding in promises.findings() if finding.grade is Grade.FAIL)
+        found = (finding for finding in findings(promises) if finding.grade is Grade.FAIL)
         return [f"{finding.subject}: {finding.found}; {finding.advice}" for finding in found]
 
     @staticmethod

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from services.kit.config.layers import SettingsError
-from services.kit.net.certificate import not_after
+from services.kit.net.certificate_expiry import not_after
 
 log = logging.getLogger(__name__)
 

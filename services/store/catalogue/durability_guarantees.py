@@ -10,10 +10,11 @@ from dataclasses import replace
 from redis.exceptions import RedisError
 
 from services.store.catalogue.registry import Registry
+from services.store.model.ack_levels import Promises
 from services.store.model.errors import NotInitialised
 from services.store.redis.connect import Connector, parse_info
 from services.store.redis.link import explain
-from services.store.redis.probe import Promises, probe
+from services.store.redis.probe import probe
 
 FRESH_S = 1.0  # maximum age of the guarantees that a queue is opened with
 

@@ -3,7 +3,7 @@
 local OCTETS_MOST = 4 * 1024 * 1024  -- read by one call, plus one message
 local KEPT_MS = 3600000              -- a purge is forgotten this long after its last call
 
--- The newest entry, which later messages follow. The last entry of the stream may be older, as upkeep.lua moves entries before the
+-- The newest entry, which later messages follow. The last entry of the stream may be older, as queue_upkeep.lua moves entries before the
 -- cursor to x.
 local function newest(Q)
   local e = call('XREVRANGE', Q.s, '+', '-', 'COUNT', 1)[1]

@@ -15,7 +15,7 @@
 --   L bindings origin k (n lines c (queue record)*c)*k   H   K, the server's time (ms), also of a call that is repeated
 local FIRST = 8
 
--- The remaining entries of a lot's range in order, including those moved to x (upkeep.lua).
+-- The remaining entries of a lot's range in order, including those moved to x (queue_upkeep.lua).
 local function range_of(Q, lot)
   local out = {}
   for _, v in ipairs(call('XRANGE', Q.s, entry_id(Q, lot.e1), entry_id(Q, lot.e2))) do

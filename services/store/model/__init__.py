@@ -4,6 +4,7 @@ This package has no side effects: it knows neither Redis nor connections nor the
 """
 
 from services.store.model.access_lists import HOST_BITS, NO_NETWORK
+from services.store.model.ack_levels import Promises
 from services.store.model.bindings import (
     CAST_HAS_NO_CERTIFICATES,
     RING_EDGE,
@@ -183,6 +184,7 @@ __all__ = [
     "PeerDocument",
     "PeerProtocol",
     "PeerSpec",
+    "Promises",
     "Protocol",
     "Published",
     "Pulled",

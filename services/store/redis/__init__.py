@@ -7,7 +7,7 @@ from services.store.redis.connect import REPLY_TIMEOUT_S, Connector
 from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore
 from services.store.redis.link import Link
 from services.store.redis.memory import Memory, memory_of
-from services.store.redis.probe import Finding, Grade, Promises
+from services.store.redis.probe import Finding, Grade, findings
 from services.store.redis.process_names import machine, process_name
 from services.store.redis.rights import acl_rules, analytics_rules
 from services.store.redis.tls_files import check_files, file_trouble
@@ -24,13 +24,13 @@ __all__ = [
     "Grade",
     "Link",
     "Memory",
-    "Promises",
     "StoreUrl",
     "acl_rules",
     "analytics_rules",
     "apply_user",
     "check_files",
     "file_trouble",
+    "findings",
     "machine",
     "memory_of",
     "process_name",

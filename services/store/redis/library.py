@@ -21,7 +21,7 @@ FILES = (
     "work",
     "sessions",
     "samples",
-    "upkeep",
+    "queue_upkeep",
     "links",
     "retention",
     "admin",
@@ -32,7 +32,7 @@ FILES = (
     "exports",
 )
 # files that export only entries of FUNCTIONS
-ENCLOSED = frozenset(("ring_requests", "samples", "upkeep", "admin", "redrive", "empty", "registry", "ids"))
+ENCLOSED = frozenset(("ring_requests", "samples", "queue_upkeep", "admin", "redrive", "empty", "registry", "ids"))
 
 
 @cache

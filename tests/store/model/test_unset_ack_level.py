@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from services.store.model.ack_levels import Promises
 from services.store.model.errors import AckLevelRefused
 from services.store.model.spec import QueueSpec
-from services.store.redis.probe import Promises
 from tests.store.desk import Desk
 from tests.topologies import Replicated
 

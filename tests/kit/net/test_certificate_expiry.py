@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from services.kit.net.certificate import not_after
+from services.kit.net.certificate_expiry import not_after
 
 
 def pem(end: datetime) -> bytes:
