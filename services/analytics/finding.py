@@ -70,7 +70,7 @@ def check_places(reading: StreamReader, options: Options) -> None:
         for key in unknown:
             log.warning("option %s names %r, which is none of the streams that are read", name, key)
     if options.kind is Kind.ENTRIES and state_of(reading, options.kind, options.stream) is None:
-        log.warning("there is no stream %r: nothing is read of it", options.stream)
+        log.warning("stream %r does not exist; nothing is read", options.stream)
 
 
 def listed(names: Collection[str]) -> str:
@@ -116,7 +116,7 @@ def state_of(reading: StreamReader, kind: Kind, key: str) -> StreamState | None:
         if kind is Kind.ENTRIES:
             raise
         log.warning(
-            "%s is no stream, and left out: somebody wrote it; delete the key",
+            "%s is not a stream and is left out: another program wrote it; delete the key",
             key,
             extra={"action": "left_out"},
         )

@@ -69,7 +69,7 @@ def test_a_plan_of_the_job_may_name_what_was_deleted_meanwhile(store: Entries) -
 def test_a_key_that_is_not_there_is_told(store: Entries, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert planned(options(store, "entries", stream="nosuch")) == 0
-    assert "there is no stream 'nosuch': nothing is read of it" in caplog.text
+    assert "stream 'nosuch' does not exist; nothing is read" in caplog.text
 
 
 def test_an_unknown_queue_is_told_which_there_are(store: Entries) -> None:

@@ -32,7 +32,9 @@ FILES = (
     "exports",
 )
 # files that export only entries of FUNCTIONS
-ENCLOSED = frozenset(("ring_requests", "samples", "queue_upkeep", "admin", "redrive", "empty", "registry", "ids"))
+ENCLOSED = frozenset(
+    ("ring_requests", "samples", "queue_upkeep", "admin", "redrive", "empty", "registry", "ids")
+)
 
 
 @cache

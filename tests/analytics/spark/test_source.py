@@ -205,7 +205,7 @@ def test_a_store_that_was_not_set_up_or_is_no_stream(spark: SparkSession, server
     with pytest.raises(PySparkException, match="set it up with `penstock store init`"):
         load(spark, server, kind="dead").collect()
     server.call("SET", KEY, "x")
-    with pytest.raises(PySparkException, match="s is no stream"):
+    with pytest.raises(PySparkException, match="s is not a stream"):
         load(spark, server).collect()
 
 
