@@ -113,7 +113,7 @@ def test_what_notes_print(release: Release, typist: Typist) -> None:
         told = "".join(map(typist.type, typist.notes()))
     assert "queue.penstock.dev/orders condition met" in told
     assert told.count("sent and received") == len(EDGES)
-    assert told.count(": tells of ") == 1, told
+    assert told.count("console at ") == 1, told
 
 
 def test_queues_and_peers_become_ready(release: Release) -> None:

@@ -90,7 +90,7 @@ def test_one_that_is_told_to_end_while_it_starts_ends_with_0(
 
 
 def test_for_everybody_it_does_not_start_without_saying_who_may_come(images: Images) -> None:
-    with pytest.raises(AssertionError, match=r"say console\.tokens or console\.proxy, or host 127\.0\.0\.1"):
+    with pytest.raises(AssertionError, match=r"set console\.tokens or console\.proxy, or host 127\.0\.0\.1"):
         once(
             images.of("console"),
             ["python", "-m", "services.console", "--set", "console.host=0.0.0.0"],
