@@ -8,11 +8,11 @@
 {{- include "penstock.checkRedis" . -}}
 {{- range list "url" "adminUrl" "existingSecret" -}}
 {{- if get $outside . -}}
-{{- fail (printf "externalRedis.%s: the chart's own Redis is enabled: set redis.enabled=false, or remove this value" .) -}}
+{{- fail (printf "externalRedis.%s: the chart's own store is enabled: set redis.enabled=false, or remove this value" .) -}}
 {{- end -}}
 {{- end -}}
 {{- if $outside.tls.existingSecret -}}
-{{- fail "externalRedis.tls.existingSecret: the chart's own Redis is enabled and has no TLS: set redis.enabled=false, or remove this value" -}}
+{{- fail "externalRedis.tls.existingSecret: the chart's own store is enabled and has no TLS: set redis.enabled=false, or remove this value" -}}
 {{- end -}}
 {{- else if and $outside.url $outside.existingSecret -}}
 {{- fail "externalRedis.url: externalRedis.existingSecret already has the URL: remove one of the two" -}}
@@ -106,7 +106,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Settings of the chart's own Redis; names are case-insensitive. */}}
+{{/* Settings of the chart's own store; names are case-insensitive. */}}
 {{- define "penstock.checkRedis" -}}
 {{- range list "adminPassword" "edgePassword" -}}
 {{- if and $.Values.redis.auth.existingSecret (get $.Values.redis.auth .) -}}

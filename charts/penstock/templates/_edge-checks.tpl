@@ -54,7 +54,7 @@
 {{- end -}}
 {{- with .root.Values -}}
 {{- if and $.edge.hostNetwork .redis.enabled .networkPolicy.enabled (not .networkPolicy.redisFrom) -}}
-{{- fail (printf "%s.hostNetwork: the chart's own Redis admits only pods, but such a pod connects from its node's address: set networkPolicy.redisFrom to ipBlocks of the nodes" $where) -}}
+{{- fail (printf "%s.hostNetwork: the chart's own store admits only pods, but such a pod connects from its node's address: set networkPolicy.redisFrom to ipBlocks of the nodes" $where) -}}
 {{- end -}}
 {{- end -}}
 {{- include "penstock.edge.checkService" . -}}
