@@ -7,7 +7,7 @@ IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder
 # where this is set, each process compiles all of Python's modules again: a third of its start
 unexport PYTHONDONTWRITEBYTECODE
 
-# pages whose words are checked; the others are generated, or still to be rewritten
+# pages whose words are checked
 PLAIN = README.md CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md protos/*.md)
 
 .PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference system

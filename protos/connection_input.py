@@ -1,4 +1,4 @@
-"""The input of one connection, whatever the protocol: octets of an unfinished message, and the time limit on it."""
+"""Parse the input of a connection: keep the octets of an unfinished message, and limit the time for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EventT = TypeVar("EventT")
 
 
 class ConnectionInput(ABC, Generic[EventT]):
-    """Turns what TCP delivers into events, without I/O.
+    """A parser of what TCP delivers into events, without I/O.
 
     `now` is any clock in seconds that never runs backwards. Consume each iterator to its end (or drop the connection)
     before the next call. The events do not depend on how TCP cut the octets, except for where runs are cut. Once
@@ -33,7 +33,7 @@ class ConnectionInput(ABC, Generic[EventT]):
 
     @property
     def buffered(self) -> int:
-        """Octets held of an unfinished message: never more than a head and the largest acceptable body."""
+        """Return the octets held of an unfinished message: at most a head and the largest acceptable body."""
         return len(self._held)
 
     def receive(self, data: bytes, now: float) -> Iterator[EventT]:
@@ -75,7 +75,7 @@ class ConnectionInput(ABC, Generic[EventT]):
         yield from ()
 
     def restart_clock(self, now: float) -> None:
-        """Restart the time limit: we had paused reading, so the silence was not the peer's."""
+        """Restart the time limit: reading was paused, so the silence was not the peer's."""
         if self._unfinished_since is not None:
             self._unfinished_since = now
 

@@ -162,5 +162,5 @@ class _Freezing:
         self._tell(key, why)
 
     def _tell(self, key: str, why: str) -> None:
-        log.warning("entries are lost, nobody knows how many: %s", why, extra={"action": "lost"})
+        log.warning("entries are lost, an unknown number: %s", why, extra={"action": "lost"})
         self.lost.append(key)

@@ -95,7 +95,7 @@ def read_state(files: Files) -> State:
             is_done(files, run) for run in runs(files)
         ):  # without it all would be read and counted once more
             raise OutputError(
-                f"{files.uri(STATE)} is not there, and runs have ended here: nobody knows what they have read; "
+                f"{files.uri(STATE)} is not there, and runs have ended here: what they have read is unknown; "
                 "bring back the one of a backup, or give another --output"
             )
         return State()

@@ -58,7 +58,7 @@ QUIET = UNBORN | {
     "penstock_ring_messages_sent_total",
     "penstock_sysv_dead_total",
     "penstock_sysv_waits_total",
-    # nobody does this here
+    # not done in this test
     "penstock_operator_redriven_total",
     "penstock_queue_duplicates_total",
     "penstock_queue_emptied_messages_total",
