@@ -166,7 +166,7 @@ def queues() -> Iterator[Case]:
     rose = {series: f"{before}x{MINUTES - 20} {after}x20" for series, (before, after) in there.items()}
     stayed = {series: always(before) for series, (before, _) in there.items()}
     counted = {died[0]: STAYS, **{of("queues_unread", pod=pod): always(0) for pod in ("o-0", "c-0")}}
-    yield Case("PenstockDeadLetters", "while nobody looked", counted | rose, counted | stayed, value=3)
+    yield Case("PenstockDeadLetters", "while unobserved", counted | rose, counted | stayed, value=3)
     shown = {of("queues", pod="o-0"): always(9)}
     unread = of("queues_unread", pod="o-0")
     yield Case("PenstockQueuesUnseen", "some", shown | {unread: always(1)}, shown | {unread: always(0)})

@@ -16,7 +16,7 @@ EDGES = {"tmq", "pubsub", "rqp", "ring"}
 CLIENTS_OF_STORE = EDGES | {"operator", "console", "analytics", "test"}
 # includes clients of the API server alone: a pod uses the name https://kubernetes.default.svc
 CLIENTS_OF_DNS = CLIENTS_OF_STORE | {"uninstall"}
-ELSEWHERE = {"app.kubernetes.io/name": "somebody", COMPONENT: "else"}
+ELSEWHERE = {"app.kubernetes.io/name": "other", COMPONENT: "else"}
 NODE_DNS = {"k8s-app": "kube-dns"}
 ANYWHERE = {"rqp"}  # other systems may use any port
 API_PORTS = (443, 6443)

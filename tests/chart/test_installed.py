@@ -118,15 +118,15 @@ def test_namespace_editors_may_edit_queues(api_server: ApiServer, installed: Rel
     """Check that editors of the namespace may edit queues, by ClusterRoles aggregated to view and edit."""
     role = f"{installed.namespace}.{NAME}-"
     cluster, where = installed.cluster, ("--namespace", installed.namespace)
-    for name, user in (("view", "nobody"), ("edit", "developer")):
+    for name, user in (("view", "viewer"), ("edit", "developer")):
         cluster.kubectl(
             "create", "rolebinding", name, f"--clusterrole={role}{name}", f"--user={user}", *where
         )
-    developer, nobody = api_server.as_user("developer"), api_server.as_user("nobody")
+    developer, viewer = api_server.as_user("developer"), api_server.as_user("viewer")
     for kind in ("queues.penstock.dev", "peers.penstock.dev", "redrives.penstock.dev"):
         eventually(lambda kind=kind: developer.may("create", kind, installed.namespace))
-        eventually(lambda kind=kind: nobody.may("list", kind, installed.namespace))
-        assert not nobody.may("create", kind, installed.namespace)
+        eventually(lambda kind=kind: viewer.may("list", kind, installed.namespace))
+        assert not viewer.may("create", kind, installed.namespace)
     labels = cluster.get("clusterrole", f"{role}view")["metadata"]["labels"]
     assert labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
 

@@ -87,12 +87,12 @@ def test_successor_waits_for_the_old_server(pod: Pod) -> None:
 def test_rights_of_the_users(pod: Pod) -> None:
     with (
         pytest.raises((AuthenticationError, ResponseError)),
-        Redis(port=pod.port, retry=Retry(NoBackoff(), 0)) as nobody,
+        Redis(port=pod.port, retry=Retry(NoBackoff(), 0)) as anonymous,
     ):
-        nobody.ping()
+        anonymous.ping()
     with pytest.raises(RedisError), pod.client("edge", "wrong") as stranger:
         stranger.ping()
-    with pod.client("probe", "whatever") as probe:
+    with pod.client("probe", "any password") as probe:
         assert probe.ping()
         with pytest.raises(NoPermissionError):
             probe.get("ps:{main}:x")

@@ -128,7 +128,7 @@ def _names(place: tuple[str, int], trusted: ssl.SSLContext) -> list[str]:
 
 def test_unusable_settings_are_reported_in_one_line() -> None:
     done = subprocess.run(
-        _command("console.tls.certificate=/nowhere", "console.tls.key=/nowhere"),
+        _command("console.tls.certificate=/missing", "console.tls.key=/missing"),
         cwd=ROOT,
         env={**os.environ, "PENSTOCK_STORE__URL": "redis://127.0.0.1:1"},
         capture_output=True,
@@ -138,4 +138,4 @@ def test_unusable_settings_are_reported_in_one_line() -> None:
     )
     assert done.returncode == 2
     (told,) = [line for line in done.stderr.splitlines() if not line.startswith("{")]
-    assert "/nowhere" in told
+    assert "/missing" in told

@@ -38,10 +38,12 @@ def check(reading: Reading) -> list[Violation]:
 def _invented(reading: Reading) -> Iterator[Violation]:
     for delivery in reading.invented:
         known = reading.messages.get(delivery.body)
-        text = f"{delivery.queue} gave out {delivery.body[:40]!r}, which nobody put there"
+        text = f"{delivery.queue} gave out {delivery.body[:40]!r}, which was never put there"
         yield Violation("invented", text, (known,) if known is not None else ())
     for queue, body in reading.invented_dead:
-        yield Violation("invented", f"the dead letters of {queue} hold {body[:40]!r}, which nobody put there")
+        yield Violation(
+            "invented", f"the dead letters of {queue} hold {body[:40]!r}, which was never put there"
+        )
 
 
 def _check_message(message: Message) -> Iterator[Violation]:

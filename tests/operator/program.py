@@ -43,7 +43,7 @@ class OperatorProgram:
         return self
 
     def ended(self) -> int:
-        """Wait until the process has ended by itself, and return its exit status."""
+        """Wait until the process exits unprompted, and return its exit status."""
         assert self.process is not None
         return _status(self.process)
 

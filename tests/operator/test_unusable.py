@@ -11,11 +11,11 @@ from penstock_operator.__main__ import EXIT_UNUSABLE
 from tests.kubernetes.cluster import Cluster
 from tests.operator.program import OperatorProgram
 
-NOBODY = {  # a cluster that is never contacted
-    "current-context": "nobody",
-    "contexts": [{"name": "nobody", "context": {"cluster": "nobody", "user": "nobody"}}],
-    "clusters": [{"name": "nobody", "cluster": {"server": "http://127.0.0.1:1"}}],
-    "users": [{"name": "nobody", "user": {"token": "none"}}],
+NO_CLUSTER = {  # a cluster that is never contacted
+    "current-context": "missing",
+    "contexts": [{"name": "missing", "context": {"cluster": "missing", "user": "missing"}}],
+    "clusters": [{"name": "missing", "cluster": {"server": "http://127.0.0.1:1"}}],
+    "users": [{"name": "missing", "user": {"token": "none"}}],
 }
 
 
@@ -42,12 +42,12 @@ NOBODY = {  # a cluster that is never contacted
         ),
         ("PENSTOCK_OPERATOR_SWEEP_S", "0", "PENSTOCK_OPERATOR_SWEEP_S: Input should be"),
         ("PENSTOCK_OPERATOR_SWEEP_S", "soon", "PENSTOCK_OPERATOR_SWEEP_S: Input should be a valid number"),
-        ("REDIS_URL", "nowhere", "REDIS_URL: "),
+        ("REDIS_URL", "invalid", "REDIS_URL: "),
     ],
 )
 def test_unusable_setting_ends_the_operator(tmp_path: Path, name: str, value: str, told: str) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(json.dumps(NOBODY))
+    kubeconfig.write_text(json.dumps(NO_CLUSTER))
     program = OperatorProgram(Cluster(kubeconfig, tmp_path), "", tmp_path)
     program.environment[name] = value
     assert program.start().ended() == EXIT_UNUSABLE, program.text()

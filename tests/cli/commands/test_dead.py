@@ -111,7 +111,7 @@ def test_redrive_into_another_queue(shell: Shell, queue: str, new_queue: Callabl
     bury(shell, queue, ("rejected", b"x"))
     other, far = new_queue(), new_queue("--domain", "far")
     assert shell.fails("dead", "redrive", queue, "--all", "--to", far, code=1).startswith("domain_mismatch: ")
-    assert shell.fails("dead", "redrive", queue, "--all", "--to", "nobody", code=4).startswith(
+    assert shell.fails("dead", "redrive", queue, "--all", "--to", "missing", code=4).startswith(
         "queue_unknown: "
     )
     shell.run("dead", "redrive", queue, "--all", "--to", other)

@@ -317,7 +317,7 @@ def test_import_page_is_bounded_by_bytes(tmp_path: Path) -> None:
 def test_wrong_use(shell: Shell, queue: str, tmp_path: Path) -> None:
     for command in ("export", "import"):
         assert "choose a format: one of --garbage-msg" in shell.fails("dead", command, queue, code=2)
-        assert shell.fails("dead", command, "nowhere", GARBAGE, code=4).startswith("queue_unknown: ")
+        assert shell.fails("dead", command, "missing", GARBAGE, code=4).startswith("queue_unknown: ")
     missing = ("dead", "import", queue, GARBAGE, "--file", str(tmp_path / "none"))
     assert "cannot be read: No such file" in shell.fails(*missing, code=2)
     folder = ("dead", "import", queue, GARBAGE, "--file", "/")

@@ -41,4 +41,4 @@ def test_terminal_confirmation_needs_the_name(shell: Shell, new_queue: Callable[
 
 
 def test_unknown_queue(shell: Shell) -> None:
-    assert shell.fails("queue", "purge", "nowhere", "--yes", code=4).startswith("queue_unknown: ")
+    assert shell.fails("queue", "purge", "missing", "--yes", code=4).startswith("queue_unknown: ")

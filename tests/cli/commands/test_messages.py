@@ -170,8 +170,8 @@ def test_message_that_is_too_long(shell: Shell, queue: str) -> None:
 
 
 def test_an_unknown_queue_is_not_found(shell: Shell) -> None:
-    for command in (["put", "nobody", "x"], ["get", "nobody"], ["peek", "nobody"]):
-        assert shell.fails(*command, code=4) == "queue_unknown: there is no queue 'nobody'"
+    for command in (["put", "missing", "x"], ["get", "missing"], ["peek", "missing"]):
+        assert shell.fails(*command, code=4) == "queue_unknown: there is no queue 'missing'"
 
 
 def test_queue_names_may_be_any_bytes(shell: Shell) -> None:

@@ -140,7 +140,7 @@ def test_complete_ring_with_one_local_node(board: Shell) -> None:
     "links", [{}, {"predecessor": link("b:1")}, {"successor": link("b:1")}], ids=["none", "behind", "before"]
 )
 def test_open_ring(board: Shell, links: dict[str, Any]) -> None:
-    """Check that an open ring has no leader (ring.md 4.4), whichever it had before (4.1)."""
+    """Check that an open ring has no leader (ring.md 4.4), also if it had one before (4.1)."""
     write(board, 7001, document("a:1", leader="z:1", is_led=False, **links))
     told, first = status(board)
     assert told["is_ring"] is False

@@ -28,7 +28,7 @@ def stays(shell: Shell, number: int) -> str:
 
 def declare(shell: Shell, name: str, protocol: str, **remote: Any) -> str:
     paused = remote.pop("paused", False)
-    said = {"protocol": protocol, "peers": ["nobody"], **remote}
+    said = {"protocol": protocol, "peers": ["missing"], **remote}
     spec = QueueSpec.model_validate({"remote": said, "paused": paused})
     shell.with_store(lambda store: store.catalogue.declare(name, spec, "test"))
     return name
@@ -113,7 +113,7 @@ def test_messages_that_cannot_be_sent(shell: Shell, queue: str, stays: str, numb
     shell.run("queue", "create", f"made{elsewhere}", *options.removesuffix("`").split())
     shell.run("rqp", "send", "--key", str(elsewhere), "x")
     assert shell.fails("rqp", "send", "--queue-id", str(number), "x", code=4).startswith("not_found")
-    assert shell.fails("rqp", "send", "--queue", "nowhere", "x", code=4).startswith("queue_unknown")
+    assert shell.fails("rqp", "send", "--queue", "missing", "x", code=4).startswith("queue_unknown")
     assert "is no transmission queue" in shell.fails("rqp", "send", "--queue", queue, "x", code=2)
     for options_ in ((), ("--key", "1", "--queue-id", "1"), ("--key", "1", "--queue", "a")):
         assert "name the target" in shell.fails("rqp", "send", *options_, "x", code=2)

@@ -43,14 +43,14 @@ def test_returned_message_dies(quiet: Shell) -> None:
     async def fails(_: Store, client: AsyncClient, got: list[Delivery]) -> None:
         await client.release(got, to_end=True)
         got = await client.take(got[0].queue, 10)
-        await client.reject(got, "no_receiver", "nobody has it")
+        await client.reject(got, "no_receiver", "no machine has it")
 
     sending.work(fails)
     told, said = sending.end(1)
     assert told == {"queue": GOAL, "state": "dead", "reason": "no_receiver"}
     complaint = json.loads(said)
     assert complaint["error"] == "no_receiver"
-    assert complaint["message"].endswith(": nobody has it")
+    assert complaint["message"].endswith(": no machine has it")
     letter = quiet.run("dead", "list", GOAL, "--json").object["id"]
     assert f"it became dead letter {letter} of {GOAL}" in complaint["message"]
 

@@ -24,7 +24,7 @@ from tests.kit.echo_edge import frame
 from tests.kit.harness import exchange
 
 ROOT = Path(__file__).parents[3]
-NOWHERE = "redis://127.0.0.1:1"  # the fifth edge does not use the store
+NO_STORE = "redis://127.0.0.1:1"  # the fifth edge does not use the store
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_config_shows_edge_options(found: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["config"], ["serve", "fifth", "--store", NOWHERE], ["up", "--store", NOWHERE]]
+    "command", [["config"], ["serve", "fifth", "--store", NO_STORE], ["up", "--store", NO_STORE]]
 )
 def test_errors_name_the_edge_option(found: Shell, command: list[str]) -> None:
     error = found.fails(*command, "--frame-timeout", "soon", code=2)
@@ -96,7 +96,7 @@ def flags_for(both: list[socket.socket]) -> list[str]:
 def test_serve_applies_edge_options(found: Shell) -> None:
     with cousins() as both, open(found.folder / "log", "wb") as log:
         serving = found.spawn(
-            "serve", "fifth", "--store", NOWHERE, "--set", "health.port=0", *flags_for(both), stderr=log
+            "serve", "fifth", "--store", NO_STORE, "--set", "health.port=0", *flags_for(both), stderr=log
         )
         try:
             for one in both:

@@ -77,9 +77,9 @@ class TestRedrive:
         await console.fill(queue, b"one")
         await console.fill(ring, b"one")
         taken = await console.declare("taken")
-        await console.tools.open_domain(taken.domain).claims.reserve(taken, "somebody", 60_000)
+        await console.tools.open_domain(taken.domain).claims.reserve(taken, "holder", 60_000)
         refused = {
-            "nowhere": (404, "queue_unknown"),
+            "missing": (404, "queue_unknown"),
             "elsewhere": (409, "domain_mismatch"),
             "resting": (409, "queue_paused"),
             "small": (429, "queue_full"),

@@ -195,7 +195,7 @@ async def test_no_consumers_is_reported_by_the_console_only(ready: Page) -> None
     """Check that only the console reports a queue without consumers: a rate of 0 is not enough."""
     seen = {"name": "a", "dead": 0, "ready": 9, "oldestAgeMs": 90_000, "rates": {"out": 0}, "paused": False}
     told = "given.map(queue => m.issuesOf(queue).map(({ text }) => text))"
-    given = [{**seen, "nobodyTakes": nobody} for nobody in (False, True)]
+    given = [{**seen, "nobodyTakes": is_idle} for is_idle in (False, True)]
     assert await call(ready, "components/issues.js", told, given) == [
         [], ["No consumers: oldest message 1 min 30 s"],
     ]  # fmt: skip

@@ -30,7 +30,7 @@ class TestQueues:
         domain = console.tools.get_domain(parts.domain)
         fence = await domain.claims.own(parts, "who sends it", 60_000)
         assert fence
-        assert await domain.claims.set_condition(parts, "nobody answers", fence)
+        assert await domain.claims.set_condition(parts, "no answer", fence)
         await console.declare("text", bindings={"text": {"publish": "t"}})
         for query, names in [
             ("contains=RDER", ["a-order", "border", "orders"]),
@@ -86,7 +86,7 @@ class TestAudit:
             ("target=Q3", ["q3"]),
             ("target=q&who=ann&action=queue.", ["q5", "q3", "q1"]),
             ("target=q1&who=bob", []),
-            ("who=nobody", []),
+            ("who=unknown", []),
         ]:
             assert await _targets(written, f"{query}&limit=2") == targets, query
 

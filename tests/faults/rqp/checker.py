@@ -82,7 +82,7 @@ class Check:
         for body in self.times:
             put = self.by_body.get(body)
             if put is None or put.was_refused:
-                yield self._say("foreign", f"{body[:HEAD]!r} arrived, though nobody put it in")
+                yield self._say("foreign", f"{body[:HEAD]!r} arrived, though it was never put in")
         for letter in self.book.letters:
             if not any(put.body.startswith(letter.body) for put in self._meant(letter)):
                 yield self._say(

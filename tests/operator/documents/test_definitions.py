@@ -103,7 +103,7 @@ async def test_missing_crds_are_reported(cluster: Cluster) -> None:
             "the API server answered 404: 404 page not found; apply the CRDs (crds.enabled)"
         )
         with pytest.raises(ApiError) as lost:
-            await api.call("GET", "/nowhere")
+            await api.call("GET", "/missing")
         assert lost.value.status == 404
         assert "CRDs" not in str(lost.value)
     finally:

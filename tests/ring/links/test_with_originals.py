@@ -43,7 +43,7 @@ def leaders(nodes: list[LiveNode], originals: list[Original]) -> list[bytes]:
 async def test_originals_and_our_nodes_form_a_ring(
     start: Start, port: int, ours: int, suffixes: list[str]
 ) -> None:
-    """Check that originals and our nodes form a ring, whichever has the lowest or highest name (3.6, 4.2).
+    """Check that originals and our nodes form a ring for any order of their names (3.6, 4.2).
 
     USERs go around, and LOOPs with their TTL.
     """

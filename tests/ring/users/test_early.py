@@ -96,7 +96,7 @@ async def test_repeated_frame_is_forwarded_once(start: Start, new_server: NewSer
     hand = Hand(node)
     await quiet(node)
     reply = encode_frame(Frame(Operation.OK, b"b", b"q", b"", b"1" * 16))
-    push = encode_frame(Frame(Operation.PUSH, b"b", b"nowhere", b"", b"2" * 16))
+    push = encode_frame(Frame(Operation.PUSH, b"b", b"missing", b"", b"2" * 16))
     hand.sends(push, reply)
     assert payloads(await hand.takes(2)) == [push, reply]
     hand.sends(reply, push, reply)

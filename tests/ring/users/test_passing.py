@@ -218,7 +218,7 @@ async def test_frame_without_id_leaves_the_ring(start: Start, server: Server) ->
     """
     nodes = await members(start, server, 3)
     ring = Ring(nodes)
-    payload = encode_frame(Frame(Operation.PUSH, b"original", b"nowhere", b"x", NO_ID))
+    payload = encode_frame(Frame(Operation.PUSH, b"original", b"missing", b"x", NO_ID))
     safe = asyncio.Event()
     nodes[1].users.user_sink.received(payload, safe.set)
     await safe.wait()

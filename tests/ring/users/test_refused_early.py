@@ -14,7 +14,7 @@ from tests.ring.users.test_marks import OUTBOX
 from tests.ring.users.test_without_id import keep_replies
 from tests.servers import Server
 
-PUSH = encode_frame(Frame(Operation.PUSH, b"client", b"nowhere", b"x", b"1" * 16))
+PUSH = encode_frame(Frame(Operation.PUSH, b"client", b"missing", b"x", b"1" * 16))
 TRIES = 4
 
 

@@ -314,7 +314,7 @@ async def test_note_of_another_version_is_replaced(machines: Machines, receiver:
     await agent(edge).close()
     client = AsyncClient(edge.tools.open_domain(queue.domain).pipe)
     (delivery,) = await until(lambda: client.take(queue, 1))
-    await client.note(delivery, "somebody-else")
+    await client.note(delivery, "cast0")
     await client.release([delivery])
     await machines.sender("127.0.0.4", asks=(), t_wait1_s=0.1)
 

@@ -261,7 +261,7 @@ async def test_ports_of_a_missing_address() -> None:
 
 
 async def test_port_that_failed_to_open_stays_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that a port that failed to open stays available, whatever the error (1.2)."""
+    """Check that a port that failed to open stays available after any error (1.2)."""
 
     def fail(*_: object) -> socket.socket:
         raise OSError(errno.EIO, "a fault of the machine")
@@ -316,7 +316,7 @@ def test_default_times_are_those_of_the_spec() -> None:
         ({"hold_margin_s": 86_400.0}, "less than dedupe_window_s"),
         ({"peers": {"x": {"addresses": ["::1"]}}}, "IPv6"),
         ({"peers": {"x": {"addresses": ["a b"]}}}, "one machine"),
-        ({"peers": {"x": {"addresses": ["# nobody"]}}}, "one machine"),
+        ({"peers": {"x": {"addresses": ["# none"]}}}, "one machine"),
         ({"peers": {"x": {"addresses": []}}}, "at least 1"),
         ({"max_message_bytes": 1 << 24}, "less than or equal"),
         ({"t_wait1_s": 0}, "greater than 0"),

@@ -109,7 +109,7 @@ async def test_cancelled_waiter_gives_back_its_ports(bench: Bench) -> None:
 
 
 async def test_single_port_is_given_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that a single port is given back, whatever the error of the second."""
+    """Check that a single port is given back after any error of the second."""
     opened: list[Port | None] = []
 
     def fail_second(ports: Ports, whom: PeerKey) -> Port | None:

@@ -160,7 +160,7 @@ async def test_every_operation_checks_the_clients_access(desk: Desk, verb: str) 
 
 @pytest.mark.parametrize("verb", VERBS)
 async def test_administrator_is_always_admitted(desk: Desk, verb: str) -> None:
-    queue = await desk.queue(access={"edges": ["nobody"]})
+    queue = await desk.queue(access={"edges": ["missing"]})
     told = await ask(desk, verb, INTERNAL_CLIENT, queue)
     assert not isinstance(told, StoreError)
     assert verb != "pull" or told is Nothing.EMPTY

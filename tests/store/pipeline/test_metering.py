@@ -199,7 +199,7 @@ async def test_polling_continues_after_a_failure() -> None:
         if len(told) == 6:
             is_told.set()
         if len(told) in (4, 5):
-            raise KeyError("a fault of whoever is told")
+            raise KeyError("a fault of the callback")
 
     looking = asyncio.create_task(poll_store(look, tell, 0.0))
     waiting = asyncio.create_task(is_told.wait())
