@@ -118,9 +118,9 @@ def test_peer_ports_are_open_to_pods_of_the_edge(flows: Flows, edge: str, port: 
 
 def test_operator_egress_is_applied() -> None:
     assert not Flows(render()).passes(Flows(render()).pods["operator"], None, 8443)
-    told = Flows(render(nested("operator.networkPolicy.egress", [{"ports": [{"port": 8443}]}])))
-    assert told.passes(told.pods["operator"], None, 8443)
-    assert not told.passes(told.pods["tmq"], None, 8443)
+    rendered = Flows(render(nested("operator.networkPolicy.egress", [{"ports": [{"port": 8443}]}])))
+    assert rendered.passes(rendered.pods["operator"], None, 8443)
+    assert not rendered.passes(rendered.pods["tmq"], None, 8443)
 
 
 # A single writer and its data -----------------------------------------------------------------------------------------

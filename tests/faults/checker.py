@@ -100,12 +100,12 @@ class QueueCounts:
 
 def check_counts(reading: Reading, counts: dict[str, QueueCounts]) -> Iterator[Violation]:
     """Check the store's counters against the clients' view; after the drain all stored messages have been seen."""
-    for queue, told in counts.items():
+    for queue, value in counts.items():
         seen = [message for message in reading.of_queue(queue) if message.was_seen]
         dead = sum(message.is_dead for message in seen)
         expected = QueueCounts(len(seen), len(seen) - dead, dead, 0, 0)
-        if told != expected:
-            yield Violation("counters", f"{queue}: the store says {told}, the clients saw {expected}")
+        if value != expected:
+            yield Violation("counters", f"{queue}: the store says {value}, the clients saw {expected}")
 
 
 def outcomes(reading: Reading) -> Counter[str]:

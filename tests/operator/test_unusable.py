@@ -20,7 +20,7 @@ NO_CLUSTER = {  # a cluster that is never contacted
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "text"),
     [
         ("PENSTOCK_TRACING__HEADERS", "authorization: secret", "environment: error parsing value"),
         ("PENSTOCK_TRACING__BATCH", "many", "PENSTOCK_TRACING__BATCH: Input should be"),
@@ -45,12 +45,12 @@ NO_CLUSTER = {  # a cluster that is never contacted
         ("REDIS_URL", "invalid", "REDIS_URL: "),
     ],
 )
-def test_unusable_setting_ends_the_operator(tmp_path: Path, name: str, value: str, told: str) -> None:
+def test_unusable_setting_ends_the_operator(tmp_path: Path, name: str, value: str, text: str) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(json.dumps(NO_CLUSTER))
     program = OperatorProgram(Cluster(kubeconfig, tmp_path), "", tmp_path)
     program.environment[name] = value
     assert program.start().ended() == EXIT_UNUSABLE, program.text()
     (line,) = program.text().splitlines()
-    assert line.startswith(f"penstock: {told}")
+    assert line.startswith(f"penstock: {text}")
     assert "secret" not in line

@@ -57,13 +57,13 @@ def test_port_in_use_names_setting_and_holder(alone: Shell, setting: str, worker
     with taken() as port:
         options = ["--store", NO_STORE, "--set", f"{setting}={port}", "--workers", workers]
         error = alone.run("serve", "tmq", *options, code=2).err.splitlines()[-1]
-        told = json.loads(alone.run("serve", "tmq", *options, "--json", code=2).err.splitlines()[-1])
-    says = (
+        document = json.loads(alone.run("serve", "tmq", *options, "--json", code=2).err.splitlines()[-1])
+    text = (
         f"tmq cannot start: cannot listen on 127.0.0.1 port {port}: Address already in use; "
         f"another `penstock up` or `serve` may use it: stop that, or change {setting}"
     )
-    assert error == f"penstock: edge_unusable: {says}"
-    assert told == {"error": "edge_unusable", "message": says, "exit": 2}
+    assert error == f"penstock: edge_unusable: {text}"
+    assert document == {"error": "edge_unusable", "message": text, "exit": 2}
 
 
 def test_missing_tls_files_name_the_setting(alone: Shell) -> None:

@@ -43,9 +43,9 @@ def found(
 
 @pytest.mark.parametrize("command", ["serve", "up", "config"])
 def test_help_lists_edge_options(found: Shell, command: str) -> None:
-    told = " ".join(found.run(command, "--help").text.split())
-    assert "--cousin HOST:PORT fifth: whom to call; repeatable" in told
-    assert "--frame-timeout SECONDS fifth: how long a frame may take" in told
+    output = " ".join(found.run(command, "--help").text.split())
+    assert "--cousin HOST:PORT fifth: whom to call; repeatable" in output
+    assert "--frame-timeout SECONDS fifth: how long a frame may take" in output
 
 
 def test_other_commands_have_no_edge_options(found: Shell) -> None:
@@ -56,16 +56,16 @@ def test_other_commands_have_no_edge_options(found: Shell) -> None:
 def test_config_shows_edge_options(found: Shell) -> None:
     found.write("penstock.yaml", "edges: {fifth: {neighbours: ['file:1'], frame_timeout_s: 1}}")
     environment = {"PENSTOCK_EDGES__FIFTH__NEIGHBOURS": "a:1,b:2"}
-    told = found.run("config", "--json", **environment).object
-    assert told["settings"]["edges"]["fifth"]["neighbours"] == ["a:1", "b:2"]
-    assert told["origins"]["edges.fifth.neighbours"] == "PENSTOCK_EDGES__FIFTH__NEIGHBOURS"
+    document = found.run("config", "--json", **environment).object
+    assert document["settings"]["edges"]["fifth"]["neighbours"] == ["a:1", "b:2"]
+    assert document["origins"]["edges.fifth.neighbours"] == "PENSTOCK_EDGES__FIFTH__NEIGHBOURS"
     (row,) = [line for line in found.run("config", **environment).text.splitlines() if "fifth.neigh" in line]
     assert "  a:1, b:2  " in row
     flags = ["--cousin", "c:3", "--set", "edges.fifth.neighbours=[d:4]", "--cousin", "e:5"]
-    told = found.run("config", "--json", *flags, **environment).object
-    assert told["settings"]["edges"]["fifth"]["neighbours"] == ["c:3", "e:5"]
-    assert told["origins"]["edges.fifth.neighbours"] == "--cousin"
-    assert told["origins"]["edges.fifth.frame_timeout_s"] == "penstock.yaml"
+    document = found.run("config", "--json", *flags, **environment).object
+    assert document["settings"]["edges"]["fifth"]["neighbours"] == ["c:3", "e:5"]
+    assert document["origins"]["edges.fifth.neighbours"] == "--cousin"
+    assert document["origins"]["edges.fifth.frame_timeout_s"] == "penstock.yaml"
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ async def test_link_has_the_id_of_the_other_store(
             return found["items"]
 
         (link,) = await until(is_there)
-        (said,) = console.log.events("link_up", peer=link["peer"])
-        assert link["detail"]["peerName"] == vars(said)["store"]
+        (event,) = console.log.events("link_up", peer=link["peer"])
+        assert link["detail"]["peerName"] == vars(event)["store"]
         assert (link["edge"], link["listener"]) == ("pubsub", "links")
 
         async def all_of_them() -> bool:

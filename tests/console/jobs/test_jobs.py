@@ -113,7 +113,7 @@ class TestRedrive:
         await _buried(console)
         reply = await console.ask("POST", REDRIVE, {"all": True, "dryRun": True})
         assert reply.status == 200
-        counted = {each: told for each, told in reply.document.items() if each != "until"}
+        counted = {each: value for each, value in reply.document.items() if each != "until"}
         assert counted == {"matched": 10, "looked": 10, "reasons": {"poison": 10}, "complete": True}
         assert len(await console.letters("orders")) == 10
 

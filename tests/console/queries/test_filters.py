@@ -70,9 +70,9 @@ class TestAudit:
         for number in range(6):
             who, action = ("ann", "queue.put") if number % 2 else ("Bob", "dead.purge")
             entry = AuditEntry(who, "admin", "10.0.0.1", action, f"q{number}", "done")
-            told = [part for name in audit.NAMES for part in (name, getattr(entry, name))]
+            results = [part for name in audit.NAMES for part in (name, getattr(entry, name))]
             key = keys.audit_minor if number == 3 else keys.audit
-            await link.call("XADD", key, f"{1000 * (number + 1)}-7", *told)
+            await link.call("XADD", key, f"{1000 * (number + 1)}-7", *results)
         return console
 
     @pytest.mark.parametrize("limit", [1, 2, 500])

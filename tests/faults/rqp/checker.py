@@ -37,8 +37,8 @@ def check(books: Iterable[Book], faults: Sequence[Fault], alone: Alone | None = 
 def _uncounted(checks: Iterable[Check], alone: Alone) -> Iterator[Violation]:
     gone = Counter(one.book.way.protocol for one in checks for _ in one.gone(alone))
     for protocol, number in gone.items():
-        if number > (told := alone.counted[protocol]):
-            text = f"{protocol}: {number} messages are gone while edges lived, but {told} are counted as lost"
+        if number > (reported := alone.counted[protocol]):
+            text = f"{protocol}: {number} messages are gone while edges lived, but {reported} are counted as lost"
             yield Violation("uncounted", text)
 
 

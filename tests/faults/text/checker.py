@@ -43,7 +43,7 @@ def check(sent: Sequence[Sent], books: Sequence[Book], lives: Iterable[Life]) ->
 def check_same(books: Sequence[Book]) -> Iterator[Violation]:
     """Check that all logs hold the same numbers with the same messages."""
     first = books[0]
-    told = {(entry.origin, entry.number): (entry.tag, entry.text) for entry in first.entries}
+    by_name = {(entry.origin, entry.number): (entry.tag, entry.text) for entry in first.entries}
     for number, book in enumerate(books):
         if book.gaps:
             yield Violation("gaps", f"store {number} counted {book.gaps} messages that no neighbour had")
@@ -58,7 +58,7 @@ def check_same(books: Sequence[Book]) -> Iterator[Violation]:
                 "differ", f"store {number} says it holds {_some(have ^ book.held)}, or has and says not"
             )
         for entry in book.entries:
-            if told.get((entry.origin, entry.number), (entry.tag, entry.text)) != (entry.tag, entry.text):
+            if by_name.get((entry.origin, entry.number), (entry.tag, entry.text)) != (entry.tag, entry.text):
                 yield Violation("differ", f"{entry} of store {number} is another message in store 0")
 
 

@@ -58,9 +58,9 @@ def test_deleted_crds_end_the_operator(
     first = new_program().ready()
     forget(cluster)
     assert first.ended() == 1
-    (said,) = [line for line in first.text().splitlines() if line.startswith("penstock: ")]
-    assert said.startswith("penstock: the watches ended: the CRDs of ")
-    assert said.endswith(" in penstock.dev/v1alpha1 are missing: apply the CRDs (crds.enabled)")
+    (lines,) = [line for line in first.text().splitlines() if line.startswith("penstock: ")]
+    assert lines.startswith("penstock: the watches ended: the CRDs of ")
+    assert lines.endswith(" in penstock.dev/v1alpha1 are missing: apply the CRDs (crds.enabled)")
     second = new_program()
     eventually(lambda: second.page("readyz") == (503, MISSING))
 

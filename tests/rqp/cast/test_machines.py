@@ -104,10 +104,10 @@ async def test_broadcast_address_in_the_file_is_logged(machines: Machines, tmp_p
     """Check that a broadcast address in the file is logged and other lines count (1.1)."""
     file = machines.net.rqprc(tmp_path / ".rqprc", ["127.255.255.255", "not a machine", THERE])
     edge = await machines.sender(asks=(), rqprc=file)
-    (told,) = await until(lambda: edge.log.events("cast_address_of_many"))
+    (event,) = await until(lambda: edge.log.events("cast_address_of_many"))
     assert (
         "127.255.255.255 is a broadcast, multicast or wildcard address: list each machine by its own address"
-        in told.getMessage()
+        in event.getMessage()
     )
     assert len(edge.log.events("rqprc_line_skipped", line=2)) == 1
 
@@ -134,8 +134,8 @@ async def test_bad_lines_of_the_file_are_skipped(
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     await sends(edge, receiver, b"hello")
-    told = [line.line for line in edge.log.events("rqprc_line_skipped")]  # type: ignore[attr-defined]
-    assert told == [2, 3, 4, 5, 6, 8]
+    results = [line.line for line in edge.log.events("rqprc_line_skipped")]  # type: ignore[attr-defined]
+    assert results == [2, 3, 4, 5, 6, 8]
 
 
 async def test_missing_file_is_logged_and_read_later(

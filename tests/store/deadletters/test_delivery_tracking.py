@@ -209,9 +209,9 @@ def test_repeated_call_puts_a_tracked_message_once(client: Client) -> None:
     """Check that a call repeated after a lost answer, with the same sequence, stores the message once."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
-    lane, told = Lane(client, "test-1"), Answers()
+    lane, answers = Lane(client, "test-1"), Answers()
     (record,) = encode(b"watched")
-    lane.idempotent.publish(lane.source, DeliveryToken("t", 60_000), queue, record, "test 1", told)
+    lane.idempotent.publish(lane.source, DeliveryToken("t", 60_000), queue, record, "test 1", answers)
     replies = lane.send()
     assert lane.again() == replies
     assert client.call("XLEN", queue.keys[0]) == 1
