@@ -59,6 +59,7 @@ ROUND = "two systems could forward a message to each other for ever"
 
 GOOD_QUEUES: list[Spec] = [
     {},
+    {"queueName": "rings/7"},
     {"queueName": "Orders, of 2026 / \u0142\u00f3d\u017a", "domain": "eu_1.A-b"},
     {"maxLength": 0, "maxBytes": (1 << 53) - 1, "maxDeliveries": 0, "overflow": "dead_letter_oldest"},
     {"messageTTL": "0s", "visibilityTimeout": "1500ms", "deadLetter": {"maxLength": 0, "retention": "007d"}},
@@ -118,6 +119,7 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
     *(({"messageTTL": value}, NO_DURATION) for value in ("30s\n", "\u0663s", "999999999d")),
     *(({"visibilityTimeout": value}, "must be of type string") for value in (30, 1.5, True)),
     *(({"visibilityTimeout": value}, "0s would return messages") for value in ("0s", "000ms", "0d")),
+    ({"queueName": "ring/7/x"}, "names that begin with ring/ are reserved for the queues of ring nodes"),
     *(({"queueName": name}, "no control characters") for name in ("a\nb", "a\n", "\ta", "a\x00", "\x7f")),
     *(({"ackLevel": value}, NO_LEVEL) for value in ("disk", "FSYNC", "replicated:0", "replicated:1 ")),
     *(({"overflow": "drop"}, '"reject", "dead_letter_oldest"'), ({"paused": "perhaps"}, "type boolean")),

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from services.store.model import (
     CAST_HAS_NO_CERTIFICATES,
     CATALOGUES_DOMAIN,
+    CHOOSE_ANOTHER,
     FOUR_NUMBERS,
     HOST_BITS,
     LOG_DOMAIN,
@@ -24,6 +25,7 @@ from services.store.model import (
     NO_TIME,
     NOT_ONE_MACHINE,
     OF_ONE_PROTOCOL,
+    PREFIX,
     REGISTRY_DOMAIN,
     RING_EDGE,
     RING_EDGE_EXCLUDED,
@@ -104,6 +106,7 @@ QUEUE_RULES = (
         f"bytes(self).size() <= {MAX_NAME_BYTES}",
         f"a queue's name must have 1 to {MAX_NAME_BYTES} bytes",
     ),
+    Rule("spec.queueName", f'!self.startsWith("{PREFIX}")', CHOOSE_ANOTHER),
     Rule(
         "spec",
         f'self.domain == "{LOG_DOMAIN}" || {_NO_TEXT}',

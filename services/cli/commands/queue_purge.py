@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import click
 
+from services.cli.documents.resource_owner import NOT_RESTORED, warn_of_resource
 from services.cli.framework.command import store_command
 from services.cli.terminal.exits import failure_of
 from services.cli.terminal.output import Output
@@ -39,6 +40,7 @@ async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: boo
             output.record({"dry_run": True, "ready": number, "in_flight": held})
         return
     what = f"{count(number, 'message')} of {printable(name)}"
+    warn_of_resource(output, "queue", name, queue.owner, NOT_RESTORED)
     if not yes:
         output.confirm_deletion(what, name)
     done = NONE

@@ -11,6 +11,7 @@ import click
 
 from services.cli.commands.queue_purge import purge
 from services.cli.documents.applying import apply_file, file_option
+from services.cli.documents.resource_owner import RECREATED, warn_of_resource
 from services.cli.documents.spec_options import Given, spec_from, spec_options
 from services.cli.framework.command import store_command
 from services.cli.terminal.exits import Exit, Failure, failure_of
@@ -214,6 +215,7 @@ async def delete(store: Store, output: Output, names: tuple[str, ...], yes: bool
     """
     for name in names:
         found, _ = await store.catalogue.find_leniently(name)
+        warn_of_resource(output, "queue", name, found.owner, RECREATED)
         lost = await _delete(store, output, found, yes)
         output.line(f"deleted {name}" + (f" with {count(lost, 'message')}" if lost else ""))
         if output.as_json:

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from services.cli.documents import declaring
-from services.cli.documents.documents import read_documents
+from services.cli.documents.documents import Declaration, read_documents
+from services.cli.documents.resource_owner import OVERRIDDEN, warn_of_resource
 from services.cli.terminal.exits import Exit, Failure
 from services.cli.terminal.output import Output
 from services.store import Store
@@ -33,11 +34,15 @@ async def apply_file(store: Store, output: Output, file: Path, dry_run: bool) ->
     if not declarations:
         text = f"{file}: it has no Queue or Peer document; nothing was applied"
         raise Failure(Exit.USAGE, "no_documents", text)
+
+    def warn(one: Declaration, owner: str) -> None:
+        warn_of_resource(output, one.kind.lower(), one.name, owner, OVERRIDDEN)
+
     with output.progress("documents", len(declarations)) as advance:
         changes = await (
-            declaring.plan(store, declarations)
+            declaring.plan(store, declarations, overridden=warn)
             if dry_run
-            else declaring.apply(store, declarations, advance=advance)
+            else declaring.apply(store, declarations, advance=advance, overridden=warn)
         )
     for one, change in zip(declarations, changes, strict=True):
         what = one.name if one.kind == "Queue" else f"peer {one.name}"

@@ -34,22 +34,40 @@ class Change(StrEnum):
     UNCHANGED = "unchanged"
 
 
-async def plan(store: Store, declarations: list[Declaration], owner: str = OWNER) -> list[Change]:
-    """Return the effect of each document. Raises Failure with a line for each that the store would refuse."""
+Overridden = Callable[[Declaration, str], None]  # called for each document that takes over from another owner
+
+
+async def plan(
+    store: Store,
+    declarations: list[Declaration],
+    owner: str = OWNER,
+    overridden: Overridden = lambda one, former: None,
+) -> list[Change]:
+    """Return the effect of each document. Raises Failure with a line for each that the store would refuse.
+
+    overridden: called with each document whose queue or peer belongs to another owner, and that owner.
+    """
     promises, claims = await store.promises.now(), Claims(await store.registry.numbers())
     changes: list[Change] = []
+    former: list[tuple[Declaration, str]] = []
     refused: list[str] = []
     for one in declarations:
         if isinstance(one.spec, PeerSpec):
-            changes.append(await _peer_change(store, one.name, one.spec, owner))
+            change, its_owner = await _peer_change(store, one.name, one.spec, owner)
+            changes.append(change)
+            former.append((one, its_owner))
             continue
         existing = await _find(store, one.name)
         spec = promises.settled(one.spec, existing.spec.ack_level if existing is not None else "")
         changes.append(_change(spec, existing, owner))
+        former.append((one, existing.owner if existing is not None else owner))
         if fault := _fault(one.name, spec, existing, promises) or claims.claim(one.name, spec):
             refused.append(f"{one.place}: {fault}")
     if refused:
         raise Failure(Exit.REFUSED, "document_refused", "\n".join(refused))
+    for one, its_owner in former:
+        if its_owner != owner:
+            overridden(one, its_owner)
     return changes
 
 
@@ -90,14 +108,16 @@ class Claims:
         return None
 
 
-async def _peer_change(store: Store, name: str, spec: PeerSpec, owner: str) -> Change:
+async def _peer_change(store: Store, name: str, spec: PeerSpec, owner: str) -> tuple[Change, str]:
+    """Return the effect of the document, and the present owner of the peer."""
     try:
         existing = await store.peers.find(name)
     except StoreFault:  # the stored one is unreadable and is replaced
-        return Change.CHANGED
+        return Change.CHANGED, owner
     if existing is None:
-        return Change.CREATED
-    return Change.UNCHANGED if (existing.spec, existing.owner) == (spec, owner) else Change.CHANGED
+        return Change.CREATED, owner
+    is_same = (existing.spec, existing.owner) == (spec, owner)
+    return Change.UNCHANGED if is_same else Change.CHANGED, existing.owner
 
 
 async def _find(store: Store, name: str) -> Queue | None:
@@ -141,9 +161,13 @@ async def apply(
     declarations: list[Declaration],
     owner: str = OWNER,
     advance: Callable[[int], None] = lambda _: None,
+    overridden: Overridden = lambda one, former: None,
 ) -> list[Change]:
-    """Declare what is new or different. Raises Failure before any change if a document would be refused."""
-    changes = await plan(store, declarations, owner)
+    """Declare what is new or different. Raises Failure before any change if a document would be refused.
+
+    overridden: as in `plan`, called before the first change.
+    """
+    changes = await plan(store, declarations, owner, overridden)
     await carry_out(store, declarations, changes, owner, advance)
     return changes
 

@@ -90,6 +90,7 @@ from services.store.model.rqp_binding import (
 )
 from services.store.model.spec import (
     CATALOGUES_DOMAIN,
+    CHOOSE_ANOTHER,
     LOG_DOMAIN,
     MAX_NAME_BYTES,
     NO_TIME,
@@ -112,6 +113,7 @@ __all__ = [
     "CAST_HAS_NO_CERTIFICATES",
     "CATALOGUES_DOMAIN",
     "CERTAIN",
+    "CHOOSE_ANOTHER",
     "CLASSES",
     "DURATION",
     "EVERY_PEER",

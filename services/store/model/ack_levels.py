@@ -64,9 +64,10 @@ class Promises:
         """
         wanted = replicas_of(level)
         if wanted > self.replicas and level != had:
+            replicas = "replica" if wanted == 1 else "replicas"
             other = self.strongest if replicas_of(self.strongest) <= self.replicas else "memory"
             raise AckLevelRefused(
-                f"ackLevel {level} needs {wanted} replicas, this store has {self.replicas} now: add replicas, wait "
+                f"ackLevel {level} needs {wanted} {replicas}, this store has {self.replicas} now: add replicas, wait "
                 f"until they are back, or use {other}"
             )
         if level == "fsync" and self.fails_over:

@@ -30,6 +30,7 @@ from services.store.model.access_lists import Access
 from services.store.model.bindings import Bindings, contradiction
 from services.store.model.document import API_VERSION, Document, refuse_bool, text_schema
 from services.store.model.duration import MAX_NUMBER, STORED, Duration, format_duration
+from services.store.model.internal import RESERVED, is_internal
 from services.store.model.keys import REGISTRY_DOMAIN
 from services.store.model.rqp_binding import Protocol, Remote, number_name
 from services.store.model.text_binding import TextBinding
@@ -140,25 +141,51 @@ class QueueSpec(Document):
     """How a queue stores its messages, and how protocols address it."""
 
     domain: DomainName = Field(
-        "main", description="the transaction domain of the store; it cannot be changed"
+        "main",
+        description="group of queues that one transaction can span; it lives on one shard, and a queue's domain cannot "
+        "be changed",
     )
-    max_length: Number = Field(UNBOUNDED, description="messages; 0 = no bound")
-    max_bytes: Number = Field(UNBOUNDED, description="octets of bodies; 0 = no bound")
-    overflow: Overflow = Overflow.REJECT
-    message_ttl: Duration = Field(0, alias="messageTTL", description="0s = messages never expire")
+    max_length: Number = Field(
+        UNBOUNDED, description="maximum number of messages, in flight included; 0 = no bound"
+    )
+    max_bytes: Number = Field(
+        UNBOUNDED, description="maximum bytes of all bodies together, in flight included; 0 = no bound"
+    )
+    overflow: Overflow = Field(
+        Overflow.REJECT,
+        description="reject: refuse a new message if the queue is full; dead_letter_oldest: move the oldest ready "
+        "messages to the dead letters",
+    )
+    message_ttl: Duration = Field(
+        0,
+        alias="messageTTL",
+        description="age at which a message becomes a dead letter (expired); 0s = never",
+    )
     visibility_timeout: Annotated[Duration, AfterValidator(check_timeout)] = Field(
-        30_000, description="after this time, messages of a dead edge return to the queue"
+        30_000,
+        description="how long messages stay with an edge that has died before they return to the queue; at least "
+        "store.session_timeout_s",
     )
-    max_deliveries: Number = Field(20, description="failed deliveries before a message is dead; 0 = no bound")
+    max_deliveries: Number = Field(
+        20, description="failed deliveries after which a message becomes a dead letter; 0 = no bound"
+    )
     dead_letter: DeadLetterSpec = DeadLetterSpec()
     ack_level: AckLevel = Field(
         STRICTEST,
         description="where a message is stored before it is acknowledged: memory, fsync, replicated:<n>; '' = the "
         "strictest that the store can guarantee",
     )
-    delivery: Delivery = Delivery.AT_LEAST_ONCE
-    paused: bool = Field(False, description="whether puts and takes are refused")
-    deletion_policy: Annotated[DeletionPolicy, AfterValidator(check_deletion_policy)] = DeletionPolicy.RETAIN
+    delivery: Delivery = Field(
+        Delivery.AT_LEAST_ONCE,
+        description="at-least-once: a message is removed when the consumer acknowledges it, and may come twice; "
+        "at-most-once: it is removed before it is sent, and lost if the connection breaks",
+    )
+    paused: bool = Field(False, description="if true, no message can be put in or taken out")
+    deletion_policy: Annotated[DeletionPolicy, AfterValidator(check_deletion_policy)] = Field(
+        DeletionPolicy.RETAIN,
+        description="Retain: the queue and its messages stay when its document is deleted; DeleteIfEmpty: it is deleted "
+        "if it has neither messages nor dead letters; Delete: it is deleted with all messages",
+    )
     access: Access = Access()
     bindings: Bindings = Bindings()
     remote: Remote | None = None
@@ -256,6 +283,14 @@ class Metadata(Document):
     labels: dict[str, str] = Field(default_factory=dict)
 
 
+def check_client_name(name: str) -> str:
+    """Refuse the name of an internal queue. Raises ValueError."""
+    if is_internal(name):
+        raise ValueError(CHOOSE_ANOTHER)
+    return name
+
+
+CHOOSE_ANOTHER = f"{RESERVED}; choose another name"
 QueueName = Annotated[
     str,
     AfterValidator(check_name),
@@ -274,7 +309,7 @@ QueueName = Annotated[
 class NamedQueueSpec(QueueSpec):
     """How a queue stores its messages, and how protocols address it."""
 
-    queue_name: QueueName | None = Field(
+    queue_name: Annotated[QueueName, AfterValidator(check_client_name)] | None = Field(
         None, description="the queue's name in the store; none = metadata.name"
     )
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from services.store import QueueSpec
+from services.store.model import PeerSpec
 from tests.cli.shell import Shell
 from tests.servers import eventually
 
@@ -200,6 +201,43 @@ def test_release_of_an_orphaned_queue(shell: Shell, queue: str) -> None:
     error = shell.fails("queue", "release", queue, code=1)
     assert error.startswith(
         f"not_owned: queue {queue!r} belongs to 'released {owner}' and to no Kubernetes resource"
+    )
+
+
+CHANGED_BY_HAND = [
+    (
+        ["delete", "QUEUE", "--yes"],
+        "its operator creates the queue again within a minute, without its messages",
+    ),
+    (["purge", "QUEUE", "--yes"], "its operator does not restore purged messages"),
+    (["apply", "-f", "-"], "its operator undoes this change within a minute; change the resource instead"),
+    (["apply", "-f", "-", "--dry-run"], "its operator undoes this change within a minute"),
+]
+
+
+@pytest.mark.parametrize(("words", "consequence"), CHANGED_BY_HAND, ids=lambda words: "-".join(words[::2]))
+@pytest.mark.parametrize("owner", ["kubernetes shop/orders", "released kubernetes shop/orders", "file"])
+def test_changes_of_a_resource_s_queue_are_warned_of(
+    shell: Shell, queue: str, words: list[str], consequence: str, owner: str
+) -> None:
+    shell.with_store(lambda store: store.catalogue.declare(queue, QueueSpec(), owner, replace=True))
+    document = f"metadata: {{name: {queue}}}\nspec: {{paused: true}}\n"
+    options = [queue if word == "QUEUE" else word for word in words]
+    done = shell.run("queue", *options, stdin=document.encode())
+    if owner.startswith("kubernetes "):
+        warning = f"warning: queue {queue} belongs to the Kubernetes resource shop/orders: {consequence}"
+        assert warning in " ".join(done.err.split())
+    else:
+        assert "warning" not in done.err
+
+
+def test_apply_to_a_resource_s_peer_is_warned_of(shell: Shell) -> None:
+    spec = PeerSpec.model_validate({"protocol": "text", "addresses": ["10.0.0.7"]})
+    shell.with_store(lambda store: store.peers.apply("warned", spec, "kubernetes shop/warned"))
+    document = "kind: Peer\nmetadata: {name: warned}\nspec: {protocol: text, addresses: [10.0.0.8]}\n"
+    done = shell.run("queue", "apply", "-f", "-", stdin=document.encode())
+    assert (
+        "warning: peer warned belongs to the Kubernetes resource shop/warned: its operator undoes" in done.err
     )
 
 

@@ -99,7 +99,7 @@ async def test_queue_cannot_change_its_domain(desk: Desk) -> None:
 
 
 async def test_ack_level_that_the_store_cannot_guarantee_is_refused(desk: Desk) -> None:
-    with pytest.raises(AckLevelRefused, match="needs 1 replicas, this store has 0"):
+    with pytest.raises(AckLevelRefused, match="needs 1 replica, this store has 0"):
         await desk.store.catalogue.declare("orders", QueueSpec(ack_level="replicated:1"), "test")
     assert await names(desk) == []
 
