@@ -120,7 +120,10 @@ ROWS = (
     Row(CHART, "Upgrade", UPGRADED),
     Row(CHART, "Uninstall", GONE_AND_BACK),
     Row(CHART, "The store", Taken(
-        "e2e/test_release.py::test_another_release_is_reached_over_rqp_links_and_the_ring")),
+        "e2e/test_release.py::test_another_release_is_reached_over_rqp_links_and_the_ring"), "kubectl create"),
+    Row(CHART, "The store", Elsewhere(
+        "e2e/test_failovers.py::give_rights", "the same command, which another section has too; the store of the other "
+        "test has the user from the start"), "kubectl get secret"),
     Row(CHART, "Sentinel and Cluster", REPLICATED),
     Row(CHART, "TLS", UPGRADED),
     Row(CHART, "Namespaces and rights", Taken("e2e/test_release.py::test_a_tenant_installs_a_release")),
@@ -161,6 +164,9 @@ ROWS = (
     Row(KUBERNETES, "Redrive", PAGE_OF_QUEUES),
     Row(OPERATIONS, "On one machine", Taken("docs/test_operations_page.py::test_a_store_of_your_own")),
     Row(BACKUP, "Copy while it runs", COPIED),
+    Row(BACKUP, "Copy the chart's own store", Elsewhere(
+        "docs/test_restore_pod.py::test_its_commands_bring_a_copy_back", "what is typed into the pod, on the server of "
+        "the chart's scripts")),
     Row(BACKUP, "Restore to penstock up", COPIED),
     Row(
         BACKUP,

@@ -97,6 +97,44 @@ def test_whatever_values_it_shows_can_be_installed() -> None:
         assert render(yaml.safe_load(values)).of("Deployment")
 
 
+def test_scrape_configuration_finds_pods_and_ports_of_the_chart() -> None:
+    (text,) = [block for kind, block in FENCE.findall(PAGE) if "kubernetes_sd_configs" in block]
+    rules = yaml.safe_load(text)["scrape_configs"][0]["relabel_configs"]
+    kept = {rule["source_labels"][0]: rule["regex"] for rule in rules if rule.get("action") == "keep"}
+    assert kept == {
+        "__meta_kubernetes_pod_label_app_kubernetes_io_part_of": "penstock",
+        "__meta_kubernetes_pod_container_port_name": "health",
+    }
+    assert {rule["target_label"] for rule in rules if "target_label" in rule} == {
+        "namespace",
+        "pod",
+        "app_kubernetes_io_instance",
+    }
+    rendered = render({"fullnameOverride": "penstock", "console": {"enabled": True}})
+    for place in ("Deployment/penstock-tmq", "Deployment/penstock-operator", "Deployment/penstock-console"):
+        assert (
+            rendered[place]["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/part-of"]
+            == "penstock"
+        )
+        assert "health" in [port["name"] for port in rendered.container(place)["ports"]]
+
+
+def test_claims_to_delete_are_those_of_the_chart() -> None:
+    """Check that "To remove everything" names the volumes of a release with analytics."""
+    rendered = render({"fullnameOverride": "penstock", "analytics": {"enabled": True}})
+    (template,) = rendered["StatefulSet/penstock-redis"]["spec"]["volumeClaimTemplates"]
+    (claim,) = rendered.of("PersistentVolumeClaim")
+    named = f"{template['metadata']['name']}-penstock-redis-0 {claim['metadata']['name']}"
+    assert f"kubectl delete pvc --namespace queues {named}`" in PAGE
+
+
+def test_the_edges_user_is_created_by_the_same_command_for_every_store() -> None:
+    ends = "exec penstock store rights --apply --password-file -'"
+    lines = [line for line in PAGE.splitlines() if line.endswith(ends)]
+    assert len(lines) == 2
+    assert lines[0] == lines[1]
+
+
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_each_example_can_be_installed(example: Path) -> None:
     assert render(yaml.safe_load(example.read_text())).of("Deployment")

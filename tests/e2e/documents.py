@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from tests.chart.chart import Values, together
 from tests.docs.bench import Command, commands, told, words
@@ -86,6 +85,10 @@ class Typist:
                 text = "\n".join([line.strip(), *lines[number + 1 :]])
                 yield Command(told(text).line, "")
 
+    def write(self, name: str, content: str) -> None:
+        """Write a file that the commands read."""
+        (self._folder / name).write_text(content)
+
     def type(self, command: Command) -> str:
         """Run a command and return its output. Raise AssertionError if it differs from the output on the page."""
         line = command.line
@@ -112,14 +115,11 @@ class Typist:
         return done.stdout
 
 
-def certificate(name: str, folder: Path) -> dict[str, Any]:
-    """Return a Secret like those of cert-manager, with its own certificate authority."""
-    own = folder / name
-    own.mkdir()
-    Authority.create(own)
+def certificate(folder: Path) -> dict[str, str]:
+    """Return the files of a certificate as cert-manager names them, with an authority of its own."""
+    Authority.create(folder)
     files = {"tls.crt": "chain.pem", "tls.key": "key.pem", "ca.crt": "ca.pem"}
-    found = {key: (own / file).read_text() for key, file in files.items()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": found}
+    return {name: (folder / file).read_text() for name, file in files.items()}
 
 
 def _index(lines: Sequence[str], begins: str) -> int:

@@ -69,6 +69,7 @@ def commands(store: Replicated) -> list[list[str]]:
         own = own.replace("deploy/penstock-", f"deploy/{FULL}-").replace(
             "helm install penstock", f"helm install {NAME}"
         )
+        own = own.replace(" --values docs/examples/chart/images.yaml", "")  # `install` sets the images
         own = own.replace("--from-file=ca.crt", f"--from-file=ca.crt={store.ca}")
         found.append(own.split(" | kubectl ")) if " | kubectl " in own else found.append([own])
     return found

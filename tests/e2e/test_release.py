@@ -224,7 +224,9 @@ def test_another_release_is_reached_over_rqp_links_and_the_ring(
     with released(cluster, images) as there:
         start_store(there, "store", tmp_path)
         with step("docs/chart.md: a store outside, every pod ready"):
-            Typist(there, tmp_path, neighbour(release)).section("docs/chart.md", "## The store")
+            Typist(there, tmp_path, neighbour(release)).section(
+                "docs/chart.md", "## The store", last="helm install"
+            )
         over_rqp(release, there)
         over_links(release, there)
         over_the_ring(release, there)
@@ -348,7 +350,8 @@ def test_the_only_node_is_drained_and_comes_back(release: Release, node: Node) -
 
 
 def test_upgrades_of_the_pages_keep_what_was_said(release: Release, typist: Typist, tmp_path: Path) -> None:
-    release.apply(*(certificate(name, tmp_path) for name in ("tmq-certificate", "text-certificate")))
+    for name, content in certificate(tmp_path).items():
+        typist.write(name, content)
     typist.section("README.md", "## On Kubernetes", "helm upgrade", "helm upgrade")
     typist.section("docs/chart.md", "## Upgrade")
     typist.section("docs/chart.md", "## TLS")
