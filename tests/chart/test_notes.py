@@ -18,6 +18,13 @@ OUTSIDE = {
     "redis": {"enabled": False},
     "externalRedis": {"url": "redis://edge:e@store:6379/0", "edgeUser": "till"},
 }
+IN_A_SECRET = {
+    "redis": {"enabled": False},
+    "externalRedis": {"existingSecret": "theirs", "edgeUser": "till"},
+}
+CLOSED = nested("networkPolicy.clientsFrom", [{"podSelector": {}}])
+OTHERS_CLOSED = nested("edges.tmq.networkPolicy.from", [{"podSelector": {}}])
+UNPOLICED = together(CLOSED, nested("networkPolicy.enabled", False))
 LOOPBACK = together(CONSOLE, nested("console.bindAddress", "127.0.0.1"))
 
 
@@ -41,11 +48,20 @@ HINTS = (
     Hint("helm test demo --namespace shop --logs", {}, nested("helmTest.enabled", False)),
     Hint("through every edge, and query the console:", CONSOLE, LOOPBACK),
     Hint("Unsent messages of ring nodes wait", {}, nested("edges.ring.enabled", False)),
-    Hint("penstock queue list 'ring/*'", {}, nested("edges.ring.ports.ring.enabled", False)),
+    Hint(
+        f"shop statefulset/{NAME}-ring -- penstock queue list 'ring/*'",
+        {},
+        nested("edges.ring.ports.ring.enabled", False),
+    ),
     Hint("The store is the chart's own: one pod", {}, OUTSIDE),
     Hint("Its data is lost with its pod", nested("redis.persistence.enabled", False), {}),
     Hint("Its data is lost with its pod", nested("redis.persistence.enabled", False), OUTSIDE),
-    Hint("the output of: penstock store rights --user till", OUTSIDE, {}),
+    Hint("the output of: penstock store rights --user till", OUTSIDE, IN_A_SECRET),
+    Hint("exec penstock store rights --apply --password-file - --user till'", IN_A_SECRET, OUTSIDE),
+    Hint("get secret theirs --namespace shop --output", IN_A_SECRET, OUTSIDE),
+    Hint("Every pod that reaches these ports may use every queue", {}, together(CLOSED, OTHERS_CLOSED)),
+    Hint("Every pod that reaches these ports may use every queue", OTHERS_CLOSED, CLOSED),
+    Hint("set networkPolicy.clientsFrom and networkPolicy.enabled", UNPOLICED, {}),
     Hint("WARNING: operator.acceptLoss is set.", nested("operator.acceptLoss", True), {}),
     Hint("The console, a page and an HTTP API:", CONSOLE, {}),
     Hint(f"port-forward --namespace shop service/{NAME}-console 9180:80 ", CONSOLE, LOOPBACK),
