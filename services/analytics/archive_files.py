@@ -16,7 +16,7 @@ from services.analytics.schema import Kind, conformed
 
 FILE_OCTETS = 1 << 30  # then another one is begun: what is published is copied in a bucket, 5 GiB at most
 NEEDED = {"stream", "id"}  # which name a row: no run has written a file without them
-AWAY = "bring it back from a backup, or move it out of the output, and what it has counts no more"
+AWAY = "restore it from a backup, or move it out of the output to leave its rows out"
 T = TypeVar("T")
 
 
@@ -35,7 +35,7 @@ def named(path: str) -> Iterator[None]:
         raise OutputError(f"output {path} cannot be read: {in_one_line(error)}; {AWAY}") from error
     except (OSError, pa.ArrowException) as error:  # Arrow says so of a damaged file, too
         raise OutputError(
-            f"output {path} cannot be read: {in_one_line(error)}; try again. If the file itself is damaged: {AWAY}"
+            f"output {path} cannot be read: {in_one_line(error)}; try again. If the file is damaged: {AWAY}"
         ) from error
 
 
@@ -107,10 +107,10 @@ def _batches(files: FileSystem, path: str, schema: pa.Schema, rows: int) -> Iter
 def _checked(found: pa.Schema, schema: pa.Schema, columns: Sequence[str]) -> list[str]:
     """Those of the columns that are there. Raises Foreign."""
     if missing := sorted(NEEDED - {*found.names}):
-        raise Foreign(f"it has no column {missing[0]}: no run has written it")
+        raise Foreign(f"it has no column {missing[0]}; it was not written by a run")
     there = [name for name in columns if name in found.names]
     for name in there:
         kind, wanted = found.field(name).type, schema.field(name).type
         if kind != wanted:
-            raise Foreign(f"its column {name} is {kind} and not {wanted}: no run has written it")
+            raise Foreign(f"its column {name} is {kind} instead of {wanted}; it was not written by a run")
     return there

@@ -45,7 +45,7 @@ def read_begun(files: Files, ended: Summaries) -> Begun:
     folders = [each.name for each in listed if each.is_folder]
     if name in folders:
         raise OutputError(
-            f"{files.uri(BEGUN)} is a folder, and a run writes a file there: remove it; the next run asks all runs"
+            f"{files.uri(BEGUN)} is a folder, but a run writes a file there: remove it; the next run rebuilds the file"
         )
     told = _told(files.read_octets(BEGUN)) if name in {each.name for each in listed} else None
     known = told or Begun()

@@ -20,16 +20,16 @@ def check(now_ms: int, driver_ms: int, last_ms: int, retention_days: int) -> Non
     """
     days = min(WEEK_DAYS, retention_days or WEEK_DAYS)
     if abs(now_ms - driver_ms) > 1000 * FAR_S:
-        _refuse(now_ms, f"this machine's says {_shown(driver_ms)}")
+        _refuse(now_ms, f"this machine's clock says {_shown(driver_ms)}")
     if last_ms and now_ms < last_ms - 1000 * FAR_S:
-        _refuse(now_ms, f"for the run before it was {_shown(last_ms)} already")
+        _refuse(now_ms, f"it already said {_shown(last_ms)} for the previous run")
     if last_ms and now_ms > last_ms + 1000 * DAY_S * days:
-        _refuse(now_ms, f"for the run before it was {_shown(last_ms)}, more than {days} days ago")
+        _refuse(now_ms, f"it said {_shown(last_ms)} for the previous run, more than {days} days ago")
 
 
 def _refuse(now_ms: int, why: str) -> None:
     raise ClockWrong(
-        f"the store's clock says {_shown(now_ms)}, and {why}: set the clock that is wrong; if the store's is right, "
+        f"the store's clock says {_shown(now_ms)}, but {why}: correct the wrong clock; if the store's clock is right, "
         "run once with --accept-clock"
     )
 

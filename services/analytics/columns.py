@@ -141,7 +141,7 @@ def _times(ids: pa.Array, problems: Problems) -> pa.Array:
     times = convert.id_times(ids)
     if times.null_count:
         for row in pc.indices_nonzero(pc.is_null(times)).to_pylist():
-            problems.add(row, f"its id {ids[row].as_py()} is no time before the year 2200")
+            problems.add(row, f"its id {ids[row].as_py()} is not a time before the year 2200")
     return times
 
 

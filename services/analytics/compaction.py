@@ -58,7 +58,7 @@ def compact(
     told = carried_out(spark, parts, Joining(files.output, f"{staging}/compact/{kind}"), TOLD)
     left = {each["path"] for each in told if each["left"]}
     if left:
-        text = "files with columns that this program does not know, of a newer one, stay as they are"
+        text = "files of a newer version with unknown columns are not compacted"
         log.warning(text, extra={"action": "left", "kind": str(kind), "files": len(left)})
     joined = {path for part in parts for path in part.files} - left
     written = [each for each in told if not each["left"]]

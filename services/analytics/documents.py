@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 def _hour(text: str) -> str:
     if len(text) != len("YYYY-MM-DDTHH"):
-        raise ValueError("it is no hour, as 2026-01-31T09")
+        raise ValueError("it is not an hour such as 2026-01-31T09")
     datetime.strptime(text, "%Y-%m-%dT%H")
     return text
 
@@ -28,11 +28,11 @@ HourOrNone = Annotated[str, AfterValidator(lambda text: text and _hour(text))]  
 def parsed(kind: type[T], told: Any, versions: Collection[int], **known: Any) -> T:
     """A document of JSON as what it is. known: what one of before does not say. Raises ValueError, in one line."""
     if not isinstance(told, dict):
-        raise ValueError("it is no object of JSON")
+        raise ValueError("it is not a JSON object")
     version = told.get("version")
     if type(version) is not int or version not in versions:
         raise ValueError(
-            f"its version is {version!r}, and this program reads {' and '.join(map(str, versions))}"
+            f"its version is {version!r}, but this program reads {' and '.join(map(str, versions))}"
         )
     fields = {name: value for name, value in told.items() if name != "version"}
     try:

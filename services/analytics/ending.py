@@ -34,10 +34,10 @@ class Starting:
 
     def _asked(self, _number: int, _frame: object) -> None:
         if self.is_asked:
-            log.warning("told to end once more: it ends at once", extra={"action": "terminated"})
+            log.warning("second signal: stopping at once", extra={"action": "terminated"})
             os._exit(INTERRUPTED)
         self.is_asked = True
-        text = "told to end: it does once Spark has started; told once more, it ends at once"
+        text = "interrupted: stopping once Spark has started; another signal stops the run at once"
         log.warning(text, extra={"action": "terminated"})
 
 
@@ -54,7 +54,9 @@ class Ending:
     def _asked(self, number: int, _: object) -> None:
         if not self.code:
             self.code = 128 + number
-            log.warning("told to end: the next run finishes this one", extra={"action": "terminated"})
+            log.warning(
+                "stopping on a signal; the next run finishes this one", extra={"action": "terminated"}
+            )
             threading.Thread(target=self._stop, name="ending", daemon=True).start()
 
     def _stop(self) -> None:

@@ -76,7 +76,7 @@ class Files:
         try:
             return read_json(self.read_octets(path))
         except BadDocument as error:
-            raise OutputError(f"{self.uri(path)} is no JSON: {error}") from None
+            raise OutputError(f"{self.uri(path)} is not JSON: {error}") from None
 
     def read_octets(self, path: str) -> bytes:
         with _explained(path), self._files.open_input_file(self._path(path)) as stream:
@@ -128,7 +128,7 @@ class Files:
         """In place of what is there. A move that was done before is not done again."""
         if not self.exists(source):
             if not self.exists(target):
-                raise OutputError(f"{self.uri(source)} is to be moved, and is gone: somebody else removed it")
+                raise OutputError(f"{self.uri(source)} cannot be moved: it was removed by another program")
             return
         self._make_folder_of(target)
         with _explained(target):

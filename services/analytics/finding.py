@@ -42,7 +42,7 @@ def known_streams(reading: StreamReader, options: Options) -> Iterator[Stream]:
         return
     domains = reading.domains()
     if unknown := sorted(set(options.domains) - set(domains)):
-        raise OptionError(f"option domain: there is no domain {unknown[0]!r}; there are {listed(domains)}")
+        raise OptionError(f"option domain: unknown domain {unknown[0]!r}; known domains: {listed(domains)}")
     wanted = options.domains or domains
     if options.kind is Kind.SAMPLES:
         for domain in wanted:
@@ -51,7 +51,7 @@ def known_streams(reading: StreamReader, options: Options) -> Iterator[Stream]:
     there = [dead for dead in _dead_streams(reading) if dead.domain in wanted]
     if unknown := sorted(set(options.queues) - {dead.queue for dead in there}):
         there_are = listed({readable(dead.queue) for dead in there})
-        raise OptionError(f"option queue: there is no queue {unknown[0]!r}; there are {there_are}")
+        raise OptionError(f"option queue: unknown queue {unknown[0]!r}; known queues: {there_are}")
     for dead in there:
         if not options.queues or dead.queue in options.queues:
             yield Stream(options.kind, dead.key, "", "", dead.domain, readable(dead.queue), dead.qid)
@@ -64,11 +64,11 @@ def check_places(reading: StreamReader, options: Options) -> None:
         unknown = sorted(set(places) - known) if isinstance(places, dict) else ()
         if unknown and options.fail_on_loss:
             raise OptionError(
-                f"option {name} names {unknown[0]!r}, which is none of the streams that are read: {listed(known)}; "
-                "with failOnDataLoss=false it is passed over"
+                f"option {name} names {unknown[0]!r}, which is not among the streams that are read: {listed(known)}; "
+                "set failOnDataLoss=false to ignore it"
             )
         for key in unknown:
-            log.warning("option %s names %r, which is none of the streams that are read", name, key)
+            log.warning("option %s names %r, which is not among the streams that are read", name, key)
     if options.kind is Kind.ENTRIES and state_of(reading, options.kind, options.stream) is None:
         log.warning("stream %r does not exist; nothing is read", options.stream)
 
@@ -84,7 +84,7 @@ def _dead_streams(reading: StreamReader) -> list[DeadStream]:
     found, spoilt = reading.dead_streams()
     for name in spoilt:
         log.warning(
-            "queue %r is left out, its document in the catalogue is spoilt: delete it or declare it anew",
+            "queue %r is left out: its document in the catalogue is damaged; delete or declare the queue again",
             readable(name),
             extra={"action": "left_out"},
         )
@@ -132,6 +132,6 @@ def tell_of_loss(options: Options, why: str) -> None:
     """Raises DataLoss, unless the options say that it is only told."""
     if options.fail_on_loss:
         raise DataLoss(
-            f"{why}; with failOnDataLoss=false (the job: --no-fail-on-data-loss) what is there is read"
+            f"{why}; set failOnDataLoss=false (the job: --no-fail-on-data-loss) to read the remaining entries"
         )
     log.warning("entries are lost: %s", why)

@@ -65,10 +65,12 @@ class Lock:
         elif not self._lost:
             found = _told(octets)
             self._lost = (
-                "" if found.get("owner") == self._owner else f"taken by {found.get('host', 'nobody')}"
+                ""
+                if found.get("owner") == self._owner
+                else f"taken by {found.get('host', 'an unknown host')}"
             )
         if self._lost:
-            raise Locked(f"{self._files.uri(LOCK)} was {self._lost} while this run was at work: it stops")
+            raise Locked(f"{self._files.uri(LOCK)} was {self._lost} during this run; the run stops")
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -98,7 +100,7 @@ class Lock:
             time.sleep(LOOK_S)
             now = self._octets()
             if now not in (None, octets):
-                raise Locked(f"another run is at work: process {other.get('pid')} on {other.get('host')}")
+                raise Locked(f"another run is active: process {other.get('pid')} on {other.get('host')}")
             octets = now
 
     def _renew(self) -> None:
@@ -110,9 +112,7 @@ class Lock:
             except Locked:
                 return  # whoever holds it looks before his next step
             except OutputError as error:
-                log.warning(
-                    "the lock was not renewed, and is tried again: %s", error, extra={"action": "lock"}
-                )
+                log.warning("lock renewal failed and is retried: %s", error, extra={"action": "lock"})
 
 
 def _told(octets: bytes | None) -> dict[str, Any]:

@@ -28,12 +28,12 @@ def lost(stream: Stream, state: StreamState | None) -> str:
         return ""
     read, start = f"{stream.key} was read up to {stream.start}", parse_id(stream.start)
     if state is None:
-        return f"{read}, and is not there any more"
+        return f"{read}, but no longer exists"
     if parse_id(state.last) < start:
-        return f"{read}, and ends at {state.last} now: it is another stream, or one that went back in time"
+        return f"{read}, but now ends at {state.last}: it was replaced or restored from an older state"
     if state.added > state.length and state.head > next_id(start):
         now = f"begins at {state.first}" if state.first else f"is empty up to {state.last}"
-        return f"{read}, and {now} now: what was between them was trimmed"
+        return f"{read}, but now {now}: the entries in between were trimmed"
     return ""
 
 
@@ -43,9 +43,9 @@ def shortened(stream: Stream, state: StreamState | None) -> str:
         return ""
     planned = f"{stream.key} was to be read up to {stream.end}"
     if state is None:
-        return f"{planned}, and is not there any more"
+        return f"{planned}, but no longer exists"
     if parse_id(state.last) < parse_id(stream.end):
-        return f"{planned}, and ends at {state.last} now: it is another stream, or one that went back in time"
+        return f"{planned}, but now ends at {state.last}: it was replaced or restored from an older state"
     return ""
 
 
@@ -59,7 +59,7 @@ def missed(stretch: Stretch, page: Page) -> str:
     if state is not None and page.behind != BEGINNING and _is_behind(state, page):
         planned = f"{stream.key} was to be read from {page.behind} to {stretch.end}"
         there = f"begins at {state.first}" if state.first else "is empty"
-        return f"{planned}, and {there} now: what was before that was trimmed"
+        return f"{planned}, but now {there}: earlier entries were trimmed"
     return ""
 
 

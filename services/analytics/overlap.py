@@ -64,6 +64,6 @@ class Overlap:
         with named(path):
             rows = pq.ParquetFile(pa.BufferReader(octets)).read(["stream", "id"])
             if len(rows.column_names) < 2:
-                raise Foreign("it has no columns stream and id: no run has written it")
+                raise Foreign("it has no columns stream and id; it was not written by a run")
         found: list[str] = rows.filter(pc.equal(rows["stream"], self._key))["id"].to_pylist()
         return found

@@ -114,6 +114,6 @@ def _refuse_malformed(made: pa.RecordBatch) -> None:
     if "problem" in made.schema.names and made["problem"].null_count < len(made):
         row = made.filter(pc.is_valid(made["problem"])).slice(0, 1).to_pylist()[0]
         raise Malformed(
-            f"entry {row['id']} of {row['stream']} cannot be read: {row['problem']}; with onMalformed=quarantine such "
-            "entries are rows with a problem"
+            f"entry {row['id']} of {row['stream']} cannot be read: {row['problem']}; set onMalformed=quarantine to "
+            "get such entries as rows with a problem"
         )

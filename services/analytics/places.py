@@ -47,7 +47,7 @@ def opened(output: str) -> tuple[FileSystem, str]:
     url = as_url(output)
     if (scheme := url.partition("://")[0]) not in SCHEMES:
         raise NoOutput(
-            f"output {shown(output)}: {scheme} is not known; give a folder, or s3a://bucket/folder"
+            f"output {shown(output)}: unknown scheme {scheme}; give a folder, or s3a://bucket/folder"
         )
     if url.startswith(HADOOPS):
         url = f"s3://{url.removeprefix(HADOOPS)}"
@@ -80,9 +80,9 @@ def check(output: str) -> None:
     except (OSError, pa.ArrowException) as error:
         raise OutputError(f"output {shown(output)}: {in_one_line(error)}") from None
     if is_file:
-        raise NoOutput(f"output {shown(output)}: a file is there, and it is to be a folder")
+        raise NoOutput(f"output {shown(output)}: it is a file; give a folder")
     if not has_bucket:
-        raise NoOutput(f"output {shown(output)}: there is no such bucket; make it first")
+        raise NoOutput(f"output {shown(output)}: the bucket does not exist; create it first")
     if isinstance(files, LocalFileSystem):
         try:
             _check_folder(output, Path(root or "/"))
@@ -93,9 +93,7 @@ def check(output: str) -> None:
 
 
 def _closed(output: str, error: PermissionError) -> NoOutput:
-    return NoOutput(
-        f"output {shown(output)}: this user may not look into a folder above it: {in_one_line(error)}"
-    )
+    return NoOutput(f"output {shown(output)}: this user may not read a folder above it: {in_one_line(error)}")
 
 
 def _is_missing(files: FileSystem, bucket: str) -> bool:
@@ -110,9 +108,9 @@ def _check_folder(output: str, folder: Path) -> None:
     """Of this machine: it may have to be made, and those above it."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if not there.is_dir():
-        raise NoOutput(f"output {shown(output)}: {there} is a file, and no folder can be in it")
+        raise NoOutput(f"output {shown(output)}: {there} is a file; give a path below a folder")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise NoOutput(f"output {shown(output)}: nothing may be written into {there} by this user")
+        raise NoOutput(f"output {shown(output)}: this user may not write into {there}")
 
 
 def has_folders(files: FileSystem) -> bool:

@@ -56,8 +56,8 @@ def check_store(settings: Settings, files: Files, plan: Plan) -> None:
         dataset = reading.epoch().partition(".")[0]
     if plan.dataset not in ("", dataset):
         raise OtherStore(
-            f"run {plan.run} was planned for the store with the dataset {plan.dataset}, and this one has {dataset}: "
-            f"run it with that one; or give it up, and remove {files.uri(folder(plan.run))}"
+            f"run {plan.run} was planned for the store with dataset {plan.dataset}, but this store has {dataset}: "
+            f"give the planned store; or abandon the run by removing {files.uri(folder(plan.run))}"
         )
 
 
@@ -66,8 +66,8 @@ def check_shape(settings: Settings, files: Files, plan: Plan) -> None:
     if laxer := plan.shape.laxer_than(settings.shape):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in laxer)
         raise LaxerPlan(
-            f"run {plan.run} was planned with other flags, and would keep what those of now forbid ({flags}): remove "
-            f"{files.uri(folder(plan.run))}, and the next run reads what it was to read; or run with its flags once"
+            f"run {plan.run} was planned with other flags and would archive what the current flags forbid ({flags}): "
+            f"remove {files.uri(folder(plan.run))} so that the next run plans again, or run once with the old flags"
         )
 
 
@@ -88,11 +88,11 @@ def _of_same_store(settings: Settings, state: State, dataset: str) -> State:
         return state
     if not settings.accept_store:
         raise OtherStore(
-            f"the runs before read the store with the dataset {state.dataset}, and this one has {dataset}: give "
-            "another --output; or run once with --accept-store, and all that this one has is read into the same tables"
+            f"previous runs read the store with dataset {state.dataset}, but this store has {dataset}: give another "
+            "--output, or run once with --accept-store to read all of this store into the same tables"
         )
     log.warning(
-        "another store than before: it is read from its beginning",
+        "the store is not the previous one; it is read from its beginning",
         extra={"action": "other_store", "dataset": dataset},
     )
     return replace(state, streams={}, added={}, newest="")
@@ -137,14 +137,14 @@ class _Freezing:
         start, before = self._state.streams.get(key, BEGINNING), self._state.added.get(key, 0)
         if state is None:
             if kind is Kind.SAMPLES and start != BEGINNING:
-                self._lose(key, f"{key} is not there any more, and was read up to {start}")
+                self._lose(key, f"{key} was read up to {start}, but no longer exists")
             return None
         if parse_id(state.last) < parse_id(start):
-            self._lose(key, f"{key} ends at {state.last}, and was read up to {start}")
+            self._lose(key, f"{key} was read up to {start}, but now ends at {state.last}")
             return self._gone_back(kind, key, state)
         if state.added < before:
-            had = f"{key} has had {state.added} entries, and had had {before} when it was read"
-            self._tell(key, f"{had}: it is another stream, or one that went back in time")
+            had = f"{key} had {before} entries when it was read, but now counts {state.added}"
+            self._tell(key, f"{had}: it was replaced or restored from an older state")
             return self._gone_back(kind, key, state)
         has_begun = start != BEGINNING or kind is Kind.DEAD
         expected = (
@@ -158,9 +158,9 @@ class _Freezing:
 
     def _lose(self, key: str, why: str) -> None:
         if self._settings.shape.fail_on_loss:
-            raise DataLoss(f"{why}: the store lost data; with --no-fail-on-data-loss the run goes on")
+            raise DataLoss(f"{why}: the store lost data; use --no-fail-on-data-loss to continue")
         self._tell(key, why)
 
     def _tell(self, key: str, why: str) -> None:
-        log.warning("entries are lost, an unknown number: %s", why, extra={"action": "lost"})
+        log.warning("an unknown number of entries is lost: %s", why, extra={"action": "lost"})
         self.lost.append(key)

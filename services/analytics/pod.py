@@ -76,7 +76,7 @@ def main(words: list[str]) -> None:
         try:
             command = executor(os.environ) if words[0] == "executor" else driver(words[1:], os.environ)
         except KeyError as missing:
-            sys.exit(f"penstock: {words[0]}: Spark starts it, and says {missing.args[0]} in the environment")
+            sys.exit(f"penstock: {words[0]}: {missing.args[0]} is not set; only Spark can start this command")
         os.execvp(command[0], command)  # Java handles SIGTERM itself
     exit_on_signals(TERMINATED)  # until there is a run that can be given up
     prepare_streams()

@@ -71,8 +71,8 @@ def read_plan(files: Files, run: str) -> Plan:
         return Plan.from_json(read_json(octets))
     except ValueError as error:
         raise OutputError(
-            f"{files.uri(plan_file(run))} cannot be carried out: {error}; give that run up, and remove the folder "
-            f"{files.uri(folder(run))}: the next run reads what it was to read"
+            f"{files.uri(plan_file(run))} cannot be used: {error}; abandon that run by removing the folder "
+            f"{files.uri(folder(run))}: the next run reads the same entries"
         ) from None
 
 
@@ -83,7 +83,7 @@ def read_ready(files: Files, run: str) -> Ready:
         return Ready.from_json(read_json(octets))
     except ValueError as error:
         raise OutputError(
-            f"{files.uri(ready_file(run))} cannot be carried out: {error}; bring back that file, or the output of a "
+            f"{files.uri(ready_file(run))} cannot be used: {error}; restore the file or the whole output from a "
             "backup, or give another --output"
         ) from None
 
@@ -95,8 +95,8 @@ def read_state(files: Files) -> State:
             is_done(files, run) for run in runs(files)
         ):  # without it all would be read and counted once more
             raise OutputError(
-                f"{files.uri(STATE)} is not there, and runs have ended here: what they have read is unknown; "
-                "bring back the one of a backup, or give another --output"
+                f"{files.uri(STATE)} is missing, but runs have ended here: what they have read is unknown; "
+                "restore it from a backup, or give another --output"
             )
         return State()
     octets = files.read_octets(STATE)
@@ -104,7 +104,7 @@ def read_state(files: Files) -> State:
         return State.from_json(read_json(octets))
     except ValueError as error:
         raise OutputError(
-            f"{files.uri(STATE)} cannot be used: {error}; bring back the one of a backup, or give another --output"
+            f"{files.uri(STATE)} cannot be used: {error}; restore it from a backup, or give another --output"
         ) from None
 
 

@@ -118,7 +118,7 @@ class Run:
         """first: hour that is kept."""
         if late := compute.late(first):
             log.warning(
-                "records came too late for the tables of their hours: they are archived only",
+                "late records are archived but not in the tables of their hours",
                 extra={"action": "late", "records": late, "hours": len(compute.skipped())},
             )
         return {
@@ -178,17 +178,17 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
         in_hand = begun.in_hand()
         publish.tidy(files, in_hand)
         for left in publish.unfinished(files, in_hand):
-            log.warning(
-                "a run was left unfinished: it is finished first", extra={"action": "resume", "run": left}
-            )
+            log.warning("finishing an earlier, unfinished run", extra={"action": "resume", "run": left})
             finish(spark, files, settings, left, lock, ended)
         if publish.is_done(files, settings.run):
-            log.info("this run is done already", extra={"action": "nothing", "run": settings.run})
+            log.info("this run is already done", extra={"action": "nothing", "run": settings.run})
         else:
             plan = freeze(settings, files, read_state(files))
             lock.check()  # the store may have been away for long meanwhile
             begin(files, begun, plan)
-            log.info("planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)})
+            log.info(
+                "run planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)}
+            )
             finish(spark, files, settings, plan.run, lock, ended)
         found: dict[str, Any] = files.read_json(publish.done_file(settings.run))
     return found

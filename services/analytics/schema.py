@@ -51,7 +51,7 @@ DEAD = (
     Column("queue", TEXT, "the queue in which it died; octets that are no UTF-8 are written as `\\xNN`"),
     Column("qid", TEXT, "id of the queue; a queue created again under the same name has another one"),
     Column("died", TIME, "when it became a dead letter"),
-    Column("enqueued", TIME, "when it was put in"),
+    Column("enqueued", TIME, "when it was published"),
     Column("first", TIME, "time of its first delivery; null: never"),
     Column("last", TIME, "time of its last delivery; null: never"),
     Column("reason", TEXT, "the reason, as in `penstock dead list`"),
@@ -86,7 +86,7 @@ SAMPLES = (
     Column("n", LONG, "queue, edge: number of the interval in the process; a repeat has the same"),
     Column("ms", LONG, "queue, edge: length of the interval in ms"),
     Column("queue", TEXT, "queue, depth: the queue"),
-    Column("in", LONG, "queue: messages put in"),
+    Column("in", LONG, "queue: messages published"),
     Column("in_octets", LONG, "queue: their octets"),
     Column("out", LONG, "queue: messages delivered"),
     Column("out_octets", LONG, "queue: their octets"),
@@ -115,7 +115,7 @@ SAMPLES = (
     Column(
         "age_ms", LONG, "depth: in a queue's first sample: ms since the queue was created; otherwise null"
     ),
-    Column("added", LONG, "depth: messages put in since the queue was created"),
+    Column("added", LONG, "depth: messages published since the queue was created"),
     Column("delivered", LONG, "depth: delivered since then"),
     Column("fenced", LONG, "depth: settled too late since then"),
     Column("dead_all", LONG, "depth: died since then"),
@@ -124,7 +124,7 @@ SAMPLES = (
     Column("redriven", LONG, "depth: dead letters redriven since then"),
     Column("purged", LONG, "depth: dead letters purged since then"),
     Column("dead_trimmed", LONG, "depth: dead letters dropped by age or number since then"),
-    Column("bytes_in", LONG, "depth: octets put in since then"),
+    Column("bytes_in", LONG, "depth: octets published since then"),
     Column("bytes_out", LONG, "depth: octets acknowledged since then"),
     *TROUBLE,
 )

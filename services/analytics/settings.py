@@ -66,13 +66,15 @@ class Shape:
             _check(name, getattr(self, name), bounds)
         if self.bodies not in ("none", "full") and not _is_size(self.bodies):
             raise SettingsError(
-                f"bodies {self.bodies!r}: none, full, or a number of octets of {MOST_DIGITS} digits at most"
+                f"bodies {self.bodies!r}: use none, full, or a number of octets of at most {MOST_DIGITS} digits"
             )
         for pattern in self.redact:
             if why := trouble(pattern):
-                raise SettingsError(f"redact {pattern!r}: {why}; patterns are those of RE2")
+                raise SettingsError(f"redact {pattern!r}: {why}; use the syntax of RE2")
         if not 0 < self.objective < 1:
-            raise SettingsError(f"objective {self.objective}: above 0 and below 1, as 0.999")
+            raise SettingsError(
+                f"objective {self.objective}: use a number above 0 and below 1, such as 0.999"
+            )
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "redact": list(self.redact)}
@@ -120,40 +122,42 @@ class Settings:
         """Raises SettingsError."""
         if not RUN.fullmatch(self.run):
             raise SettingsError(
-                f"run id {self.run!r}: up to 100 letters, digits, '.', '_' and '-', a letter or digit first"
+                f"run id {self.run!r}: use up to 100 letters, digits, '.', '_' and '-', starting with a letter or digit"
             )
         try:
             check_files(StoreUrl.parse(self.store))
         except BadUrl as error:
             raise SettingsError(f"store: {error}") from None
         if not self.output:
-            raise SettingsError("output is empty: a folder, or s3a://bucket/path")
+            raise SettingsError("output is empty: give a folder, or s3a://bucket/path")
         if self.run.endswith(FILES):
             raise SettingsError(
-                f"run id {self.run!r}: a file of the output may be named so, take another one"
+                f"run id {self.run!r}: the ending is reserved for files of the output; use another name"
             )
         if self.run == LATEST:
-            raise SettingsError(f"run id {LATEST!r}: the newest report is known by it, take another one")
+            raise SettingsError(
+                f"run id {LATEST!r}: the name is reserved for the newest report; use another name"
+            )
         for name, bounds in TIMES_S.items():
             _check(name, getattr(self, name), bounds)
         if self.master and not MASTER.fullmatch(self.master):
             raise SettingsError(
-                f"--master {self.master!r}: one of Spark's, as local[2], spark://host:7077, k8s://https://host or yarn"
+                f"--master {self.master!r}: use a Spark master: local[2], spark://host:7077, k8s://https://host or yarn"
             )
         found = MEMORY.fullmatch(self.driver_memory.lower())
         if not found or int(found[1]) * UNITS[found[2]] < LEAST_MEMORY:
             raise SettingsError(
-                f"--driver-memory {self.driver_memory!r}: as Java has it, 2g or 1500m, and 450m at least"
+                f"--driver-memory {self.driver_memory!r}: use a size such as 2g or 1500m, at least 450m"
             )
         for each in self.conf:
             if not CONF.fullmatch(each):
-                raise SettingsError(f"conf {each!r}: NAME=VALUE, as spark.local.dir=/scratch")
+                raise SettingsError(f"conf {each!r}: use NAME=VALUE, such as spark.local.dir=/scratch")
 
 
 def _check(name: str, value: float, bounds: tuple[float, float]) -> None:
     least, most = bounds
     if not least <= value <= most:  # nor is what is no number at all
-        raise SettingsError(f"{name} {value}: from {least} to {most}")
+        raise SettingsError(f"{name} {value}: use a number from {least} to {most}")
 
 
 def _octets_kept(bodies: str) -> float:

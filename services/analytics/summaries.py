@@ -32,4 +32,4 @@ class Summaries:
         try:
             return None if octets is None else read_json(octets)
         except ValueError as error:
-            raise OutputError(f"{self._files.uri(done_file(run))} is no JSON: {error}") from None
+            raise OutputError(f"{self._files.uri(done_file(run))} is not JSON: {error}") from None

@@ -47,7 +47,7 @@ EDGE = Column("edge", "string", "the edge: tmq, ring, ...")
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 AGE_S = WAIT_S  # bounds of the histogram of times to death
 COUNTERS = {
-    "added": "messages put in",
+    "added": "messages published",
     "delivered": "messages delivered",
     "acked": "messages acknowledged",
     "returned": "messages returned",
@@ -58,11 +58,11 @@ COUNTERS = {
     "redriven": "dead letters redriven",
     "purged": "dead letters purged",
     "dead_trimmed": "dead letters dropped by age or number",
-    "bytes_in": "octets put in",
+    "bytes_in": "octets published",
     "bytes_out": "octets acknowledged",
 }
 SUMS = {
-    "in": "messages put in",
+    "in": "messages published",
     "in_octets": "their octets",
     "out": "messages delivered",
     "out_octets": "their octets",
@@ -94,12 +94,12 @@ TRAFFIC = Table(
     (*QUEUE, EDGE),
     (
         *(Column(name, "bigint", text) for name, text in SUMS.items()),
-        Column("in_rate", "double", "messages put in per second, over the whole hour"),
+        Column("in_rate", "double", "messages published per second, over the whole hour"),
         Column("out_rate", "double", "messages delivered per second, over the whole hour"),
         Column(
             "in_peak",
             "double",
-            "messages put in per second in the busiest 10 s; those of a sample are spread over its `ms`",
+            "messages published per second in the busiest 10 s; those of a sample are spread over its `ms`",
         ),
         Column("out_peak", "double", "messages delivered per second in the busiest 10 s, likewise"),
         *_histogram("put", "time from request to durable answer", PUT_S),
@@ -164,7 +164,7 @@ DEATHS = Table(
     (
         Column("count", "bigint", "dead letters"),
         Column("octets", "bigint", "octets of their bodies"),
-        *_histogram("age", "time from put to death", AGE_S),
+        *_histogram("age", "time from publish to death", AGE_S),
         Column("acquired_mean", "double", "average number of deliveries"),
         Column("redriven", "bigint", "of them, those that had been redriven before"),
     ),

@@ -62,7 +62,7 @@ def test_json_that_is_written_again_leaves_one_file(files: Files, tmp_path: Path
 
 def test_what_is_no_json_is_named(files: Files) -> None:
     files.write_octets("told.json", b"{")
-    with pytest.raises(OutputError, match=r"out/told\.json is no JSON"):
+    with pytest.raises(OutputError, match=r"out/told\.json is not JSON"):
         files.read_json("told.json")
 
 
@@ -99,7 +99,7 @@ def test_a_move_is_in_place_of_what_is_there_and_done_once(files: Files) -> None
 
 
 def test_what_somebody_removed_before_it_was_moved_is_named(files: Files) -> None:
-    with pytest.raises(OutputError, match="from is to be moved, and is gone"):
+    with pytest.raises(OutputError, match="from cannot be moved: it was removed"):
         files.move("from", "to")
 
 

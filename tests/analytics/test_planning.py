@@ -59,7 +59,7 @@ def test_nothing_is_planned_where_nobody_knows_what_was_read(server: Server, tmp
     files.write_json(plan_file("r0"), {})
     assert read_state(files) == State()
     files.write_json(done_file("r0"), {"now_ms": 5})
-    with pytest.raises(OutputError, match=r"state.json is not there.*bring back the one of a backup"):
+    with pytest.raises(OutputError, match=r"state.json is missing.*restore it from a backup"):
         run(spark, Settings(server.url, str(tmp_path), "r1"))
     assert [each.name for each in files.list("runs")] == ["r0"]
     files.write_json(STATE, State(last_run="r0").to_json())
@@ -80,7 +80,7 @@ def test_a_loss_that_is_accepted_is_in_the_plan(
         letters: State(streams={letters: "9999999999999-0"}, added={letters: 1}),
     }
     for key, state in before.items():
-        with pytest.raises(DataLoss, match="with --no-fail-on-data-loss the run goes on"):
+        with pytest.raises(DataLoss, match="use --no-fail-on-data-loss to continue"):
             freeze(strict, files, state)
         caplog.clear()
         plan = freeze(accepted, files, state)
@@ -99,7 +99,7 @@ def test_a_stream_that_was_made_anew_is_told_of(
     state = State(streams={key: letter}, added={key: 7})
     plan = freeze(Settings(server.url, str(tmp_path), "r1"), files, state)
     assert plan.lost_streams == [key]
-    assert "has had 1 entries, and had had 7" in caplog.text
+    assert "had 7 entries when it was read, but now counts 1" in caplog.text
 
 
 def test_a_plan_that_misses_nothing_can_be_carried_out_by_a_program_of_before(

@@ -229,7 +229,7 @@ def test_attributes_may_be_nested_deeper_than_functions() -> None:
 @pytest.mark.parametrize("pattern", ["", "(", "(?<=a)b", r"(a)\1"])
 def test_a_pattern_that_cannot_be_used_is_refused(pattern: str) -> None:
     assert trouble(pattern)
-    with pytest.raises(SettingsError, match="patterns are those of RE2"):
+    with pytest.raises(SettingsError, match="use the syntax of RE2"):
         Settings("redis://127.0.0.1", "/tmp", "r1", Shape(redact=("fine", pattern)))
 
 

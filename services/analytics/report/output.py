@@ -55,12 +55,14 @@ def give(files: Files, settings: Settings) -> None:
         told = read_json(octets)
         run, now_ms = str(told["run"]), int(told["now_ms"])
     except (ValueError, TypeError, KeyError) as error:
-        raise OutputError(f"{files.uri(path)} is no report: remove it, and the next run makes one") from error
+        raise OutputError(
+            f"{files.uri(path)} is not a report: remove it; the next run writes a new one"
+        ) from error
     try:
         is_there = write_report(settings.store, octets, now_ms, patience_s=settings.patience_s)
     except StoreError as error:
         raise ReportRefused(
-            f"the output is complete, but the store has not taken the report: {error}; the next run gives it again"
+            f"the output is complete, but the store did not accept the report: {error}; the next run sends it again"
         ) from error
-    text = "the store has the report" if is_there else "the store has a newer report: it keeps that"
+    text = "report sent to the store" if is_there else "the store keeps a newer report"
     log.info(text, extra={"action": "report", "run": run})

@@ -47,13 +47,13 @@ def _plots_of(report: Report, form: plots.Form) -> dict[str, str]:
     if any(each.refused or each.dead for each in hours):
         found["trouble"] = plots.trouble(form, hours, time)
     if any(report.deaths.age.counts):
-        title = "Dead letters by their time from put to death"
+        title = "Dead letters by time from publish to death"
         found["age"] = plots.histogram(form, "age", title, report.deaths.age, WAIT_S, of_deaths=True)
     if any(report.put.counts):
-        title = "Messages by the time from request to durable answer"
+        title = "Messages by time from request to durable answer"
         found["put"] = plots.histogram(form, "put", title, report.put, PUT_S)
     if any(report.wait.counts):
-        title = "Messages by their age when first given out"
+        title = "Messages by age at first delivery"
         found["wait"] = plots.histogram(form, "wait", title, report.wait, WAIT_S)
     return found
 

@@ -100,7 +100,7 @@ def traffic(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
             axes.plot(at, [*given.values()], color=OUT, marker="s", markersize=3, linestyle="--")
         _label_hours(axes, time, form)
 
-    return _svg(form, "traffic", "Messages put in and given out in each hour", draw)
+    return _svg(form, "traffic", "Messages published and delivered per hour", draw)
 
 
 def trouble(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
@@ -117,7 +117,7 @@ def trouble(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
             axes.bar([place + 0.2 for place in at], [*dead.values()], 0.36, color=DEAD)
         _label_hours(axes, time, form)
 
-    return _svg(form, "trouble", "Refusals and dead letters in each hour", draw)
+    return _svg(form, "trouble", "Refusals and dead letters per hour", draw)
 
 
 def _steps(axes: Axes, time: Time, values: dict[str, int], **look: Any) -> None:

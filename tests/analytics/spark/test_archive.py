@@ -90,7 +90,7 @@ def test_run_over_an_empty_store_has_an_empty_report(
     assert (done["dead"]["read"], done["samples"]["read"], done["hours"]) == (0, 0, [])
     assert rows(tmp_path) == []
     assert json.loads((tmp_path / "reports/latest.json").read_text())["period"]["first"] == ""
-    assert "There is nothing yet" in (tmp_path / "reports/latest.html").read_text()
+    assert "No records yet" in (tmp_path / "reports/latest.html").read_text()
 
 
 def test_what_cannot_be_read_is_in_the_quarantine_with_its_fields(
@@ -152,6 +152,6 @@ def test_bodies_are_cut_to_the_wanted_length(spark: SparkSession, store: Entries
 
 
 def test_two_runs_do_not_work_in_one_output(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
-    with Lock(Files(str(tmp_path)), 1), pytest.raises(Locked, match="another run is at work"):
+    with Lock(Files(str(tmp_path)), 1), pytest.raises(Locked, match="another run is active"):
         run(spark, settings(store.server, tmp_path))
     assert run(spark, settings(store.server, tmp_path))["run"] == "r1"

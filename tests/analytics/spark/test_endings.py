@@ -36,7 +36,7 @@ def test_ctrl_c_while_spark_starts_ends_the_job(store: Entries, tmp_path: Path) 
     assert process.wait(PATIENCE_S) == 130, (tmp_path / "log").read_text()[-3000:]
     first, *_, told = logged(tmp_path / "log")
     assert first["action"] == "terminated"
-    assert first["message"].startswith("told to end: it does once Spark has started")
+    assert first["message"].startswith("interrupted: stopping once Spark has started")
     assert (told["code"], told["action"]) == (130, "failed")
     assert not (tmp_path / "out").exists()
     with pytest.raises(ProcessLookupError):  # nothing of its group is left, nor is Java
@@ -55,6 +55,6 @@ def test_second_ctrl_c_ends_the_job_at_once(store: Entries, tmp_path: Path) -> N
     assert process.wait(PATIENCE_S) == 130, (tmp_path / "log").read_text()[-3000:]
     first, second = logged(tmp_path / "log")  # nor does it wait for Spark
     assert first["action"] == second["action"] == "terminated"
-    assert second["message"] == "told to end once more: it ends at once"
+    assert second["message"] == "second signal: stopping at once"
     with pytest.raises(ProcessLookupError):
         eventually_gone(process.pid)

@@ -55,9 +55,7 @@ def test_a_plan_that_cannot_be_carried_out_is_named_and_given_up(
     path.write_text(json.dumps({**old, "streams": {}}) if content == "of too many days" else content)
     store.letter("a", store.now_ms())
     folder = path.parent
-    with pytest.raises(
-        OutputError, match=f"plan.json cannot be carried out: .* remove the folder .*{folder}:"
-    ):
+    with pytest.raises(OutputError, match=f"plan.json cannot be used: .* removing the folder .*{folder}:"):
         run(spark, settings(store.server, tmp_path, "b"))
     assert not (tmp_path / "runs/b").exists()
     shutil.rmtree(folder)

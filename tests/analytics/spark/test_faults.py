@@ -72,7 +72,7 @@ def test_samples_that_were_trimmed_unread_are_a_loss(
     assert told["missing"] == {
         **{"lost_samples": 6, "lost_streams": 0, "quarantined_dead": 0, "quarantined_samples": 0, "late": 0}
     }
-    assert "Not all is known" in (tmp_path / "reports/latest.html").read_text()
+    assert "Incomplete data" in (tmp_path / "reports/latest.html").read_text()
 
 
 def test_letters_brought_back_before_they_were_read_are_gone(

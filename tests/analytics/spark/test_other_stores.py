@@ -60,7 +60,7 @@ def test_another_store_is_read_from_its_beginning_when_that_is_wanted(
         other.sample("edge", now + number, process="q", n=number, **EDGE)
     other.server.call("XDEL", other.queue("a"), letters.pop()[1])
     for name in ("r2", "r3"):
-        with pytest.raises(OtherStore, match=r"dataset abc, and this one has other.*--accept-store"):
+        with pytest.raises(OtherStore, match=r"dataset abc, but this store has other.*--accept-store"):
             run(spark, settings(store.server, tmp_path, name, fail_on_loss=False))
     done = run(spark, replace(settings(store.server, tmp_path, "r4"), accept_store=True))
     assert done["dead"] == {"read": 49, "archived": 49, "quarantined": 0, "gone": 1}
@@ -102,7 +102,7 @@ def test_of_a_store_that_went_back_what_is_new_is_read_once(
     state = json.loads((tmp_path / "state.json").read_text())
     assert state["streams"][store.queue("a")] == new[-1]
     assert json.loads((tmp_path / "reports/latest.json").read_text())["missing"]["lost_streams"] == 1
-    assert "Not all is known" in (tmp_path / "reports/latest.html").read_text()
+    assert "Incomplete data" in (tmp_path / "reports/latest.html").read_text()
 
 
 def test_what_cannot_be_seen_once_is_not_read_again(

@@ -153,7 +153,7 @@ def test_a_store_that_does_not_take_it_gets_it_the_next_time(
         lambda: store.server.configured(maxmemory="1"),
         lambda: store.server.configured(**{"min-replicas-to-write": "3"}),
     ):
-        with wrong(), pytest.raises(ReportRefused, match=r"output is complete.*next run gives it again"):
+        with wrong(), pytest.raises(ReportRefused, match=r"output is complete.*next run sends it again"):
             give(files, how)
     with pytest.raises(ReportRefused, match="complete"):
         give(files, replace(how, store="redis://127.0.0.1:1"))
@@ -168,7 +168,7 @@ def test_a_report_that_somebody_spoilt_is_told(spark: SparkSession, store: Entri
     (tmp_path / "reports").mkdir()
     for text in ("", "[]", "{}", '{"run": "r1", "now_ms": "soon"}'):
         (tmp_path / "reports/latest.json").write_text(text)
-        with pytest.raises(OutputError, match="is no report"):
+        with pytest.raises(OutputError, match="is not a report"):
             give(Files(str(tmp_path)), settings(store, tmp_path))
 
 

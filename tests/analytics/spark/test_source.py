@@ -183,8 +183,8 @@ def test_a_task_that_fails_and_is_tried_again_gives_each_row_once(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"kind": "dead", "queue": "orders"}, "there is no queue 'orders'"),
-        ({"kind": "dead", "domain": "elsewhere"}, "there is no domain 'elsewhere'; there are main"),
+        ({"kind": "dead", "queue": "orders"}, "unknown queue 'orders'"),
+        ({"kind": "dead", "domain": "elsewhere"}, "unknown domain 'elsewhere'; known domains: main"),
     ],
 )
 def test_a_wrong_option_is_told_in_words(
@@ -197,7 +197,7 @@ def test_a_wrong_option_is_told_in_words(
 
 
 def test_a_wrong_option_is_an_error_of_the_query(spark: SparkSession, server: Server) -> None:
-    with pytest.raises(AnalysisException, match="there is no option 'colour'"):
+    with pytest.raises(AnalysisException, match="unknown option 'colour'"):
         load(spark, server, colour="red")
 
 

@@ -144,5 +144,5 @@ def test_what_was_trimmed_meanwhile(query: NewQuery, server: Server) -> None:
 
 
 def test_a_wrong_column_and_a_wrong_option(query: NewQuery) -> None:
-    with pytest.raises(Exception, match="option max_rows is 'few': it is a number from 0 up"):
+    with pytest.raises(Exception, match="option max_rows is 'few': use a number from 0 to"):
         query(max_rows="few").start()

@@ -49,7 +49,7 @@ def test_submitted_job_has_its_own_master_and_exits_with_3_if_the_store_refuses_
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert [each["master"] for each in told if each.get("action") == "started"] == ["local[1]"]
     assert done.returncode == told[-1]["code"] == 3, done.stderr[-3000:]
-    assert "the output is complete, but the store has not taken the report: " in told[-1]["message"]
+    assert "the output is complete, but the store did not accept the report: " in told[-1]["message"]
     assert named(rows(tmp_path / "archive/dead")) == [("a", letter)]
 
     reports = {path.name: path.read_bytes() for path in (tmp_path / "reports").iterdir()}
