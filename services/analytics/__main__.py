@@ -1,4 +1,4 @@
-"""`python -m services.analytics`, or `spark-submit services/analytics/__main__.py`: one run of the job."""
+"""Run the job once: `python -m services.analytics` or `spark-submit services/analytics/__main__.py`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ from services.kit.logs import JsonLines
 from services.store.model import NotInitialised, StoreError, StoreUnavailable
 
 DONE, FAILED, USAGE, UNAVAILABLE, LOCKED = range(5)
-OWN = re.compile(
-    r"^services\.[\w.]+\.\w+: (.+)$", re.MULTILINE
-)  # an error of ours in the traceback of a task
-TOLD = 2000  # characters of what went wrong inside of Spark
+# an error of ours in the traceback of a task
+OWN = re.compile(r"^services\.[\w.]+\.\w+: (.+)$", re.MULTILINE)
+TOLD = 2000  # characters of an error inside of Spark
 NO_JAVA = (
     "Java did not start; see the lines above for the cause. Java 17 or newer is required (JAVA_HOME, PATH), and the "
     "machine needs the memory that --driver-memory {} asks for"
@@ -152,7 +151,7 @@ def analytics(run_id: str | None, **told: Any) -> None:
 
 
 def carried_out(run_id: str, told: dict[str, Any]) -> int:
-    """The exit code; what was wrong is logged."""
+    """Run the job and return the exit code; errors are logged."""
     ending: Ending | None = None
     try:
         settings = _settings(run_id, told)
@@ -160,7 +159,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         starting = Starting()
         spark = _started(settings)
         ending = Ending(spark)
-        if starting.is_asked:  # looked at again once the signal is the other's
+        if starting.is_asked:  # checked again after Ending has taken over the signal
             spark.stop()
             raise KeyboardInterrupt
         try:
@@ -185,9 +184,9 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         if "JAVA_GATEWAY_EXITED" in text:
             return _failed(FAILED, NO_JAVA.format(told["driver_memory"]))
         return _failed(UNAVAILABLE if "StoreUnavailable" in text else FAILED, _told(text))
-    except KeyboardInterrupt:  # before there is anything to be stopped
+    except KeyboardInterrupt:  # there is nothing to stop yet
         return _failed(INTERRUPTED, "interrupted during startup; no work was started")
-    except Exception as error:  # noqa: BLE001 - whatever it was, the last line says it
+    except Exception as error:  # noqa: BLE001 - the last line must name any error
         text = (
             f"internal error: {type(error).__name__}: {error}; the next run continues where this one stopped"
         )
@@ -206,7 +205,7 @@ def _started(settings: Settings) -> SparkSession:
 
 
 def _given_up(ending: Ending | None) -> int:
-    """The exit code, if Spark was stopped as a signal asked for it."""
+    """Return the exit code if a signal stopped Spark, otherwise 0."""
     return ending.code if ending else 0
 
 
@@ -229,7 +228,7 @@ def _settings(run_id: str, told: dict[str, Any]) -> Settings:
 
 
 def _told(text: str) -> str:
-    """What our own tasks said, where it was one of them; else the beginning, and every line that names a cause."""
+    """Return the errors of our own tasks; without one, the first line and every line that names a cause."""
     if own := dict.fromkeys(match[1].strip() for match in OWN.finditer(text)):
         return " | ".join(own)[:TOLD]
     causes = [line.strip() for line in text.splitlines() if "Caused by" in line or "Error: " in line]
@@ -237,7 +236,7 @@ def _told(text: str) -> str:
 
 
 def _failed(code: int, text: str, error: Exception | None = None) -> int:
-    """error: is told with its traceback."""
+    """Log a failure, with the traceback of `error` if given, and return the exit code."""
     log.error(text, extra={"action": "failed", "code": code}, exc_info=error)
     return code
 

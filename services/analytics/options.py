@@ -1,4 +1,4 @@
-"""Options of the data source `redis_stream`, as Spark gives them: texts, their names in any case."""
+"""Parse the options of the data source `redis_stream`: texts whose names ignore case."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MAX_NUMBER = 1 << 31
 
 
 class OptionError(ValueError):
-    """An option that cannot be used; the text says what to write."""
+    """An option is invalid; the text says what to write."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is read, and how."""
+    """The selected streams and ranges, and how they are read."""
 
-    url: str = field(repr=False)  # it has a password
+    url: str = field(repr=False)  # contains a password
     kind: Kind = Kind.ENTRIES
-    stream: str = ""  # only of `entries`
-    domains: tuple[str, ...] = ()  # none: all
-    queues: tuple[str, ...] = ()  # none: all; only of `dead`
-    start: str | dict[str, str] = BEGINNING  # behind it; for each stream, or for all
-    end: str | dict[str, str] = ""  # up to it; '': the last that is there when it is planned
+    stream: str = ""  # only for `entries`
+    domains: tuple[str, ...] = ()  # empty: all
+    queues: tuple[str, ...] = ()  # empty: all; only for `dead`
+    start: str | dict[str, str] = BEGINNING  # exclusive; by stream, or for all
+    end: str | dict[str, str] = ""  # inclusive; '': the last entry at planning
     rows_per_partition: int = 100_000
     min_partitions: int = 1
     page_rows: int = 250
@@ -45,11 +45,11 @@ class Options:
     fail_on_malformed: bool = False
     reply_timeout_s: float = 30.0
     patience_s: float = 30.0
-    max_rows: int = 0  # of one batch of a streaming query; 0: all there are
+    max_rows: int = 0  # of a batch of a streaming query; 0: unlimited
 
     @classmethod
     def parse(cls, told: Mapping[str, str]) -> Options:
-        """Raises OptionError."""
+        """Parse the options. Raises OptionError."""
         given = {name.lower(): value for name, value in told.items()}
         unknown = sorted(set(given) - KNOWN)
         if unknown:
@@ -76,10 +76,11 @@ class Options:
         )
 
     def start_of(self, key: str) -> str:
+        """Return the start of a stream."""
         return self.start if isinstance(self.start, str) else self.start.get(key, BEGINNING)
 
     def end_of(self, key: str) -> str:
-        """Streams that an object does not name are not read: a frozen plan knows all that it means."""
+        """Return the end of a stream. Streams that are missing in an object are not read."""
         return self.end if isinstance(self.end, str) else self.end.get(key, BEGINNING)
 
 
@@ -88,7 +89,7 @@ _NAMES = (
     *("rowsPerPartition", "minPartitions", "pageRows", "bodies", "failOnDataLoss", "onMalformed"),
     *("connectTimeoutS", "readTimeoutS", "max_rows"),
 )
-# Spark puts `path` among them where a table is loaded by one; it is nobody's mistake, and empty then.
+# Spark adds an empty `path` when a table is loaded.
 KNOWN = {name.lower() for name in _NAMES} | {"path"}
 
 
@@ -148,7 +149,7 @@ def _with_login(url: str, username: str, password: str) -> str:
 
 
 def _names(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
-    """Names with commas between them, or a JSON list of them, as names may have commas."""
+    """Return names separated by commas, or a JSON list, as names may contain commas."""
     value = given.get(name, "")
     if not value.startswith("["):
         return tuple(part.strip() for part in value.split(",") if part.strip())

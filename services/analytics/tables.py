@@ -1,7 +1,7 @@
-"""Every table that the job writes, and what its columns mean; docs/analytics.md has these texts.
+"""Define every table that the job writes, with the meaning of its columns, for docs/analytics.md too.
 
-All tables lie in folders `day=YYYY-MM-DD/hour=HH` (UTC), which are their first two columns. Rows are sorted by
-their keys.
+All tables are in folders `day=YYYY-MM-DD/hour=HH` (UTC), which are their first two columns. Rows are sorted by their
+keys.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from services.store.model import PUT_S, WAIT_S
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A column, and its meaning for the documentation."""
+
     name: str
     type: str  # as Spark SQL writes it
     meaning: str
@@ -22,6 +24,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """A table of the job."""
+
     name: str
     meaning: str
     keys: tuple[Column, ...]
@@ -29,13 +33,15 @@ class Table:
 
     @property
     def columns(self) -> tuple[Column, ...]:
+        """Return all columns, day and hour first."""
         return (*HOUR, *self.keys, *self.values)
 
     def key_names(self) -> list[str]:
-        """Which make a row one of its kind, day and hour first."""
+        """Return the columns that identify a row, day and hour first."""
         return [each.name for each in (*HOUR, *self.keys)]
 
     def schema(self) -> StructType:
+        """Return the Spark schema."""
         found = StructType.fromDDL(", ".join(f"`{each.name}` {each.type}" for each in self.columns))
         assert isinstance(found, StructType)
         return found

@@ -31,7 +31,12 @@ def test_what_can_be(driver_ms: int, last_ms: int, retention_days: int) -> None:
         (NOW_MS - HOUR_MS - 1, 0, 0, "this machine's clock says 2027-01-15 06:59:59 UTC"),
         (NOW_MS + HOUR_MS + 1, NOW_MS, 0, "this machine's clock says 2027-01-15 09:00:00 UTC"),
         (NOW_MS, NOW_MS + HOUR_MS + 1, 0, "it already said 2027-01-15 09:00:00 UTC for the previous run"),
-        (NOW_MS, NOW_MS - 7 * DAY_MS - 1, 30, "it said 2027-01-08 07:59:59 UTC for the previous run, more than 7 days ago"),
+        (
+            NOW_MS,
+            NOW_MS - 7 * DAY_MS - 1,
+            30,
+            "it said 2027-01-08 07:59:59 UTC for the previous run, more than 7 days ago",
+        ),
         (NOW_MS, NOW_MS - 2 * DAY_MS - 1, 2, "more than 2 days ago"),
     ],
 )

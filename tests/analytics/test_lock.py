@@ -37,7 +37,7 @@ def test_a_lock_that_is_spoilt_while_it_is_held_is_lost(tmp_path: Path) -> None:
     files = Files(str(tmp_path))
     with Lock(files, 60) as lock:
         files.write_octets(LOCK, b"")
-        with pytest.raises(Locked, match="taken by nobody"):
+        with pytest.raises(Locked, match="taken by an unknown host"):
             lock.check()
 
 

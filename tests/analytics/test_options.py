@@ -108,8 +108,8 @@ def test_a_login_beside_the_url(tmp_path: Path) -> None:
             {"bodies": "half"},
             "option bodies is 'half': use full, none, or the number of octets to keep of each body",
         ),
-        ({"failOnDataLoss": "yes"}, "option failOnDataLoss is 'yes': it is true or false"),
-        ({"onMalformed": "drop"}, "option onMalformed is 'drop': it is quarantine or fail"),
+        ({"failOnDataLoss": "yes"}, "option failOnDataLoss is 'yes': use true or false"),
+        ({"onMalformed": "drop"}, "option onMalformed is 'drop': use quarantine or fail"),
         ({"readTimeoutS": "0"}, "option readTimeoutS is '0': use a number of seconds above 0"),
         ({"connectTimeoutS": "nan"}, "option connectTimeoutS is 'nan': use a number of seconds above 0"),
         (

@@ -133,7 +133,7 @@ def test_a_plan_that_keeps_more_than_is_wanted_now_is_not_carried_out(
     store.letter("a", store.now_ms())
     plan = freeze(Settings(server.url, str(tmp_path), "r1", then), files, State())
     files.write_json(plan_file("r1"), plan.to_json())
-    wanted = rf"run r1 was planned with other flags.*\(--{flag}\): remove file://.*/runs/r1,"
+    wanted = rf"run r1 was planned with other flags.*\(--{flag}\): remove file://.*/runs/r1 so that"
     for name in ("r1", "r2"):
         with pytest.raises(LaxerPlan, match=wanted):
             run(spark, Settings(server.url, str(tmp_path), name, now))

@@ -118,7 +118,7 @@ def test_what_is_written_down_is_read_as_it_was(document: Plan | Ready | State) 
         ({"streams": {"k": {}}}, "streams.k.kind: "),
         (
             {"shape": {**Shape().to_json(), "retention_days": 999_999}},
-            "shape: retention_days 999999: from 0 to",
+            "shape: retention_days 999999: use a number from 0 to",
         ),
         ({"shape": {**Shape().to_json(), "bodies": "²"}}, "shape: bodies '²'"),
         ({"shape": {**Shape().to_json(), "colour": 1}}, "shape.colour: "),

@@ -69,7 +69,7 @@ def test_other_documents_that_cannot_be_used_are_named(
     if name.startswith("runs"):
         planned(tmp_path, "r1").write_text("{}")
     (tmp_path / name).write_text('{"version": 2, "colour": "red"}')
-    with pytest.raises(OutputError, match=f"{name} cannot be .*bring back"):
+    with pytest.raises(OutputError, match=f"{name} cannot be .*restore"):
         run(spark, settings(store.server, tmp_path, "r2"))
 
 

@@ -76,7 +76,7 @@ def test_a_run_that_was_planned_for_one_store_is_not_carried_out_with_another(
     run(spark, settings(store.server, tmp_path, "r1"))
     (tmp_path / "runs/r1/done.json").unlink()
     store.server.call("SET", RegistryKeys().epoch, "other.1")
-    with pytest.raises(OtherStore, match=r"run r1 was planned.*remove file://.*/runs/r1"):
+    with pytest.raises(OtherStore, match=r"run r1 was planned.*removing file://.*/runs/r1"):
         run(spark, settings(store.server, tmp_path, "r2"))
 
 

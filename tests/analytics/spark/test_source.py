@@ -219,7 +219,7 @@ def test_what_was_trimmed_fails_or_is_told_of(spark: SparkSession, server: Serve
     server.call("XTRIM", KEY, "MAXLEN", 50)
     assert load(spark, server).count() == 50
     with pytest.raises(
-        PySparkException, match=r"s was read up to 5-0, and begins at 51-0 now: .*failOnDataLoss=false"
+        PySparkException, match=r"s was read up to 5-0, but now begins at 51-0: .*failOnDataLoss=false"
     ):
         load(spark, server, start="5-0").collect()
     assert load(spark, server, start="5-0", failOnDataLoss="false").count() == 50
