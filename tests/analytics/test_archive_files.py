@@ -1,4 +1,4 @@
-"""Files that no run has written, or that are damaged: named, or passed over; and what is told of them at the end."""
+"""Test damaged and foreign files: named in errors, or left out."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_so_is_one_of_a_table(tmp_path: Path, make: Callable[[Path], None]) -> N
 
 
 def test_one_that_cannot_be_reached_is_tried_again() -> None:
-    """It may be whole."""
+    """Check that the error advises to try again, as the file may be intact."""
     with pytest.raises(OutputError, match=r"try again\. If the file is damaged: "), named(PATH):
         raise PermissionError(13, "Permission denied")
 

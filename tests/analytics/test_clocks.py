@@ -1,4 +1,4 @@
-"""Clocks that cannot be right, and those that can (docs/analytics.md, "Clocks")."""
+"""Test clocks that are refused and accepted (docs/analytics.md, "Clocks")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams, queues and domains that are not there: what somebody has written is refused, and told what there is."""
+"""Test missing streams, queues and domains: given names are refused, with the existing ones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_stream_that_is_not_there_is_refused(store: Entries, kind: str, name: 
 
 
 def test_where_a_loss_is_no_failure_it_is_told(store: Entries, caplog: pytest.LogCaptureFixture) -> None:
-    """Queues are deleted, and somebody may have written down where they ended."""
+    """Check that a deleted queue with a saved position is logged."""
     end = json.dumps({store.queue("a"): "9999999999999-0", "gone": "5-0"})
     with caplog.at_level(logging.WARNING):
         assert planned(options(store, "dead", end=end, failOnDataLoss="false")) == 1

@@ -1,4 +1,4 @@
-"""What was trimmed before it was read is told of, and nothing else is."""
+"""Test that entries trimmed unread are reported, and nothing else is."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def of(kind: Kind, start: str, end: str = "10-0") -> Stream:
             "s was read up to 3-0, but now begins at 6-0: the entries in between were trimmed",
         ),
         ("MAXLEN 5", "6-0", ""),
-        ("MAXLEN 5", "5-18446744073709551615", ""),  # no id is between
+        ("MAXLEN 5", "5-18446744073709551615", ""),  # no id in between
         ("MAXLEN 10", "0-5", ""),  # nothing was ever trimmed
         (
             "MAXLEN 0",
@@ -75,7 +75,7 @@ def test_a_stream_that_is_gone_or_shorter(server: Server) -> None:
 
 
 def read(server: Server, stretches: list[Stretch], meanwhile: tuple[object, ...] = ()) -> tuple[int, str]:
-    """How many entries come, and the first loss that is told; `meanwhile` is done behind the first page."""
+    """Return the number of entries read and the first reported loss; `meanwhile` is called after the first page."""
     number = 0
     with StreamReader(server.url) as reading:
         for stretch in stretches:
@@ -103,7 +103,7 @@ def test_between_planning_and_reading(server: Server) -> None:
     assert read(server, behind) == (95, "")
     server.call("XTRIM", KEY, "MAXLEN", 94)
     assert read(server, behind)[1].endswith("but now begins at 7-0: earlier entries were trimmed")
-    assert read(server, all_of_it) == (94, "")  # from its beginning, wherever that is
+    assert read(server, all_of_it) == (94, "")  # from its beginning
     server.call("XTRIM", KEY, "MAXLEN", 5)
     assert "were trimmed" in read(server, all_of_it)[1]
     server.call("XTRIM", KEY, "MAXLEN", 0)
@@ -115,7 +115,7 @@ def test_between_planning_and_reading(server: Server) -> None:
 
 
 def test_while_it_is_read(server: Server) -> None:
-    """The page that is on its way was asked for before."""
+    """Check a loss during reading: the next page was already requested."""
     add(server, numbered(100))
     stretches = planned(server, "5-0")
     assert read(server, stretches, ("XTRIM", KEY, "MAXLEN", 80)) == (95, "")

@@ -1,4 +1,4 @@
-"""Options: what they mean, and that a wrong one says what to write."""
+"""Test the meaning of options, and that errors say what to write."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_names_are_in_any_case_and_values_are_texts() -> None:
 def test_places_are_for_all_streams_or_for_each() -> None:
     found = Options.parse(SAMPLES | {"start": "5-0", "end": '{"a": "7-1"}'})
     assert (found.start_of("a"), found.start_of("b")) == ("5-0", "5-0")
-    assert (found.end_of("a"), found.end_of("b")) == ("7-1", "0-0")  # what is not named is not read
+    assert (found.end_of("a"), found.end_of("b")) == ("7-1", "0-0")  # streams that are not named are not read
 
 
 @pytest.mark.parametrize(("value", "octets"), [("full", -1), ("None", 0), ("0", 0), ("17", 17)])
@@ -116,7 +116,7 @@ def test_a_login_beside_the_url(tmp_path: Path) -> None:
             {"password": "a", "passwordFile": "b"},
             "options password and passwordFile are both set: give one",
         ),
-        ({"passwordFile": "/nowhere"}, "option passwordFile: "),
+        ({"passwordFile": "/missing"}, "option passwordFile: "),
         (
             {"url": "redis://a:b@h", "password": "c"},
             "option url contains a login: leave out the options username and",

@@ -1,4 +1,4 @@
-"""Outputs that can never be: said before anything else is begun, and with what to write instead."""
+"""Test outputs that can never be used: refused before the run begins, with advice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_bucket_is_to_be_named(output: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["gs", "gcs", "abfs", "hdfs", "mock", "ftp", "S3A"])
 def test_what_was_never_tried_is_no_output(scheme: str) -> None:
-    """Arrow knows most of them: a job would begin there, and nobody knows how it ends."""
+    """Check that untested schemes are refused, though Arrow supports most of them."""
     with pytest.raises(NoOutput, match=f"unknown scheme {scheme}; give a folder, or s3a:"):
         check(f"{scheme}://me:hidden@bucket/folder")
 
@@ -48,7 +48,7 @@ def test_a_file_is_none_nor_is_what_is_below_it(tmp_path: Path) -> None:
 
 
 def looked_at_by_somebody_else(output: str) -> str:
-    """What is wrong with it. Root may write everywhere, so it is not root who looks."""
+    """Return the error for a user other than root, who may write everywhere."""
     look = (
         "import os, sys\nfrom services.analytics.places import NoOutput, check\n"
         "os.getuid() or os.setuid(65534)\n"

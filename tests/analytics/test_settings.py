@@ -1,4 +1,4 @@
-"""What a run may be told: each number has bounds, by flags, by the chart and in a plan that is read again."""
+"""Test the bounds of settings, by flags, by the chart and in a saved plan."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READY = Ready("r1", [("a", "b")], ["c"], State(last_run="r1", newest="2026-01-01
 
 @pytest.fixture(autouse=True)
 def _logs_go_where_they_went() -> Iterator[None]:
-    """The job sends them to the output that it has, which is not there any more then."""
+    """Restore logging after a job, whose output is closed then."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -137,7 +137,7 @@ def test_an_output_that_cannot_be_is_refused_before_anything_is_begun(output: st
     (tmp_path / "taken").write_text("")
     words = ["--store", STORE, "--output", output.format(file=tmp_path / "taken")]
     done = CliRunner().invoke(analytics, words)
-    told = json.loads(done.output)  # one line, and none of Spark's
+    told = json.loads(done.output)  # one line, without lines of Spark
     assert (done.exit_code, told["code"], told["action"]) == (USAGE, USAGE, "failed")
     assert told["message"].startswith("output ")
 

@@ -1,4 +1,4 @@
-"""The page as text: escaped, alike each time, and of the report alone."""
+"""Test the text of the page: escaped, reproducible, and self-contained."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALLOWED = {"data:,", "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink
 
 
 class Reader(HTMLParser):
-    """What is in it, by the standard library's parser."""
+    """The page's tags and texts, by the parser of the standard library."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ def test_what_strangers_wrote_is_text() -> None:
 
 
 def spoilt(value: Any) -> Any:
-    """With every text in it, wherever it comes from."""
+    """Return the value with a hostile text in place of every text."""
     match value:
         case str():
             return HOSTILE[1]
@@ -112,7 +112,7 @@ def test_the_same_report_gives_the_same_octets_whatever_others_set() -> None:
     first = usual()
     with mpl.rc_context({"svg.hashsalt": None, "font.size": 30, "axes.grid": False}):
         assert page(report()) == first
-    assert "20" + "26-" not in first  # no date of today
+    assert "20" + "26-" not in first  # not today's date
 
 
 def test_numbers_are_those_of_the_report() -> None:
@@ -170,7 +170,7 @@ def test_why_something_was_refused_stands_there_where_nothing_was_to_be_put_in(c
 
 @pytest.mark.parametrize("kept", [each.name for each in AGGREGATES])
 def test_there_is_a_page_of_any_one_table(kept: str, chance: random.Random) -> None:
-    """Only samples, only dead letters: what is not known leaves no hole."""
+    """Check pages with rows of one table only: unknown values leave no gap."""
     rows = {
         name: {table: own for table, own in each.items() if table == kept}
         for name, each in some(chance, 2, ("a", "b")).items()
@@ -182,7 +182,7 @@ def test_there_is_a_page_of_any_one_table(kept: str, chance: random.Random) -> N
 
 
 def plot(text: str, name: str, form: str) -> str:
-    """One of them, by a part of its label."""
+    """Return the plot in this form with `name` in its label."""
     (found,) = (
         each
         for each in re.findall(r"<svg .*?</svg>", text, re.S)
@@ -202,7 +202,7 @@ def test_the_hour_that_runs_is_marked_in_plots() -> None:
 
 
 def test_many_hours_are_outlines_and_not_bars() -> None:
-    """Two bars an hour would be a pixel wide each at 168 hours."""
+    """Check that 168 hours are drawn as outlines: two bars an hour would be a pixel wide each."""
 
     def shapes(text: str, name: str, form: str) -> int:
         found = plot(text, name, form)

@@ -1,4 +1,4 @@
-"""What the archive has, what the quarantine has, and how far the state says that runs have come."""
+"""Test the archive, the quarantine, and the positions in the state."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_secrets_are_in_no_file(spark: SparkSession, store: Entries, tmp_path: P
     store.letter("a", now, body=b"\xff\xfecard 1234-5678")
     store.add(store.queue("a"), {"reason": "card 1234-5678"}, "*")
     store.letter("a", now, acquired="card 1234-5678")
-    store.letter("a", now, failed="x" * 30 + "card 1234-5678")  # cut in the middle of it
+    store.letter("a", now, failed="x" * 30 + "card 1234-5678")  # the secret is cut in two
     store.letter("a", now, first="card\t1234-5678'")
     store.sample("edge", now, edge="tmq", process="p", n="card 1234-5678")
     run(spark, settings(store.server, tmp_path, bodies="full", redact=(r"card\s\d+-\d+",)))

@@ -1,4 +1,4 @@
-"""The largest and the least that a run may be told, and what becomes of documents that nobody can use."""
+"""Test the greatest and least settings, and documents that cannot be used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_run_ends_well_at_either_end_of_each_number(
         "bodies": ("0", "9" * MOST_DIGITS)[end],
     }
     times: dict[str, Any] = {name: bounds[end] for name, bounds in TIMES_S.items()}
-    for name in ("r1", "r2"):  # the second has a week before it, and hours that are there
+    for name in ("r1", "r2"):  # the second run has a week of history and existing hours
         fill_letters(store, chance, 20, 2)
         if name == "r1":
             fill_samples(store, chance, 8, 2)

@@ -1,4 +1,4 @@
-"""`redis_stream` as a streaming query: what is there is read once, whatever ends the query between its batches."""
+"""Test `redis_stream` as a streaming query: entries are read once, however the query ends between batches."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.analytics.streams import KEY, LETTER, add, numbered, with_desk
 from tests.servers import Server, eventually
 from tests.store.desk import Desk
 
-LONG_S = 240  # for what takes seconds where nobody else is at work
+LONG_S = 240  # for what takes seconds on an idle machine
 
 
 class Query:
-    """A query that begins where its checkpoint says, and what its batches had."""
+    """A query that begins at its checkpoint, and its batches."""
 
     def __init__(self, spark: SparkSession, folder: Path, options: dict[str, Any]) -> None:
         self._spark = spark
@@ -42,7 +42,7 @@ class Query:
             raise OSError("killed between reading and the note that it was done")
 
     def run(self, **trigger: Any) -> Counter[str]:
-        """Until all there is was read. All rows of all batches."""
+        """Run until all entries are read, and return the rows of all batches."""
         assert self.start(**trigger).awaitTermination(LONG_S)
         return self.rows()
 
@@ -119,7 +119,7 @@ def test_queues_that_appear_on_the_way(query: NewQuery, server: Server) -> None:
     three = letters("three")
     second = query(kind="dead")
     second.run()
-    everything = following.batches | second.batches  # the last one may not have been noted as done
+    everything = following.batches | second.batches  # the last one may not be committed
     found = Counter(row for rows in everything.values() for row in rows)
     assert found == once(ids, one) + once(ids, two) + once(ids, three)
 
