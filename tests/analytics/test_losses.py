@@ -111,7 +111,7 @@ def test_between_planning_and_reading(server: Server) -> None:
     server.call("DEL", KEY)
     assert "no longer exists" in read(server, all_of_it)[1]
     add(server, numbered(5))
-    assert "ends at 5-0 now" in read(server, all_of_it)[1]
+    assert "now ends at 5-0" in read(server, all_of_it)[1]
 
 
 def test_while_it_is_read(server: Server) -> None:
