@@ -1,7 +1,7 @@
 """Print the slowest tests; fail if one was too slow that LIST does not name: python slow.py REPORTS LIST.
 
-REPORTS and LIST are as in skips.py, but names may omit the parameters of tests. LIST names tests that take more than 30 s
-on an idle machine. The limit is 60 s, since tests run concurrently here.
+REPORTS and LIST are as in skips.py, but names may omit the parameters of tests. LIST names tests that take more than
+30 s on an idle machine. The limit is 60 s, since tests run concurrently here.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""What any protocol puts in, any other takes out: docs/conversions.md, on one store with an edge of each.
+"""Test that each protocol delivers messages of each other one (docs/conversions.md), with all edges on one store.
 
-By text a message is seen as a line, so octets that no line has are escaped. A queue that RQP fills is no transmission
-queue (rqp_mca.md 2.4): from RQP to RQP a program passes messages on.
+Text shows a message as a line and escapes octets that a line cannot contain. Queues that RQP fills are not transmission
+queues (rqp_mca.md 2.4): a program moves messages from RQP to RQP.
 """
 
 from __future__ import annotations

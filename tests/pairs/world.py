@@ -58,7 +58,7 @@ class World:
         return queue
 
     async def drain(self, name: str, count: int) -> list[bytes]:
-        """By TMQ, once so many are there; whatever is behind them would be taken, too."""
+        """Take all messages of a queue over TMQ once it has at least `count`."""
         client = await self.tmq.client()
         mqid = await client.open(name.encode())
         assert mqid is not None
@@ -70,7 +70,7 @@ class World:
         return await client.drain(mqid)
 
     async def pass_on(self, source: str, goal: str, count: int) -> None:
-        """What a program does between two systems of RQP, as docs/examples/rqp/pass_on.py."""
+        """Move messages from a queue to another, as docs/examples/rqp/pass_on.py does."""
         client = await self.tmq.client()
         goal_id = await client.open(goal.encode())
         assert goal_id is not None
@@ -167,7 +167,7 @@ async def take_by_ring(world: World, name: str, count: int) -> list[bytes]:
 
 
 async def take_by_rqp(world: World, name: str, count: int) -> list[bytes]:
-    """What `far` has received."""
+    """Return the messages that `far` has received."""
     return await world.drain(arrived(name), count)
 
 

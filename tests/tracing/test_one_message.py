@@ -1,4 +1,4 @@
-"""A message has one trace, whichever protocols carry it (docs/tracing.md)."""
+"""Test that a message has one trace across all protocols (docs/tracing.md)."""
 
 from __future__ import annotations
 

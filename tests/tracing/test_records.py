@@ -141,7 +141,7 @@ def _decoded(_: bytes) -> None:
 
 
 async def test_carried_context_is_followed(server: Server, collector: Collector) -> None:
-    """Whatever the ratio; a context that is not sampled is not traced."""
+    """Check this with ratio 0; a context that is not sampled is not traced."""
     theirs, quiet = fresh(), parse(f"00-{1:032x}-{2:016x}-00")
     assert quiet is not None
     async with traced_store(server.url, collector.endpoint, ratio=0) as store:

@@ -28,9 +28,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--prefix", default=PREFIX, help="prefix of the images' names (default: %(default)s)")
     parser.add_argument("--tag", default="", help="tag of the images; default: the project's version")
     parser.add_argument("--source", default="", help="URL of the published sources, for a label")
-    parser.add_argument(
-        "--push", action="store_true", help="push the images to the registry in the prefix"
-    )
+    parser.add_argument("--push", action="store_true", help="push the images to the registry in the prefix")
     options = parser.parse_args()
     if unknown := set(options.targets) - set(targets()):
         parser.error(f"no such target: {', '.join(sorted(unknown))}")

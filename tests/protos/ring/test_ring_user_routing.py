@@ -1,4 +1,4 @@
-"""What becomes of a USER payload that comes round (ring.md 5.3 to 5.5)."""
+"""Test the routing of a USER payload that has circulated the ring (ring.md 5.3 to 5.5)."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_a_mark_that_is_lost_is_followed_by_another(relay: Relay):  # ring.md 5.
 
 
 def test_oldest_equal_copy_is_taken_off_first(relay: Relay):  # ring.md 5.5
-    """So the one behind the mark is still due when the mark has come back."""
+    """Check that the copy behind the mark is still expected when the mark has returned."""
     relay.put_on(b"news")
     mark = relay.mark()
     relay.put_on(b"news")
