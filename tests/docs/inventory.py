@@ -1,8 +1,7 @@
 """List which test runs which commands of the pages. tests/docs/test_inventory.py compares the list with the pages.
 
-A new block of commands is best run by a test that takes it from its page. Its row then names the test, and the test
-asks `headings` for the sections to follow: a section that it leaves out has no row, so the page's block is reported as
-missing.
+A test should take a new block of commands from its page. Its row then names the test, and the test calls `headings` for
+the sections to follow: a section that it leaves out has no row, so the page's block is reported as missing.
 """
 
 from __future__ import annotations

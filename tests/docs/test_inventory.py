@@ -1,4 +1,4 @@
-"""Check that a test runs every command of the pages, or tests/docs/inventory.py says why not."""
+"""Check that a test runs every command of the pages, or that tests/docs/inventory.py gives a reason."""
 
 from __future__ import annotations
 

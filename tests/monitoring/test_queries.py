@@ -50,7 +50,7 @@ def test_variables_filter_series(tmp_path: Path) -> None:
 
 
 def choices(board: dict[str, Any], ask: Ask) -> set[str]:
-    """Except for those of edges that operator or console export."""
+    """Check this for metrics of edges, except those that the operator or the console exports."""
     offered = {each["name"] for each in board["templating"]["list"][1:]}
     metrics = [ROWS[name.removesuffix("_bucket")] for name in METRIC.findall(ask.expr)]
     are_of_edges = not any(row.who in OF_CONTROL for row in metrics)

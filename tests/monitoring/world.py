@@ -15,7 +15,7 @@ from tests.cli.shell import Shell, Up, running
 from tests.kubernetes.cluster import Cluster
 from tests.monitoring.others import LOCAL_ONES, NARROW, Others
 from tests.monitoring.prometheus import Target
-from tests.monitoring.traffic import FULL, UNKNOWN_NUMBER, NUMBER, ONWARD, ORDERS, OTHER_NUMBER, Traffic
+from tests.monitoring.traffic import FULL, NUMBER, ONWARD, ORDERS, OTHER_NUMBER, UNKNOWN_NUMBER, Traffic
 from tests.operator.conftest import let_go
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram

@@ -1,4 +1,4 @@
-"""Default limits of a process under load: each trace is complete (docs/tracing.md, "What it costs")."""
+"""Test that each trace is complete with a process's default limits under load (docs/tracing.md, "What it costs")."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ async def test_untraced_process_has_no_tracer(server: Server, collector: Collect
 
 
 def test_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says in one line what to install."""
+    """Check that the error is one line that says what to install."""
 
     class Hidden:
         @staticmethod

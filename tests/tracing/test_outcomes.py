@@ -101,7 +101,7 @@ async def test_ordered_publishes_have_their_reasons(server: Server, collector: C
 
 
 def _why(answer: Any) -> type[StoreError]:
-    """A run that was refused as a whole, or message by message."""
+    """Check a run that was refused as a whole, or message by message."""
     return type(answer if isinstance(answer, StoreError) else answer[0][1])
 
 

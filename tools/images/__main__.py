@@ -36,7 +36,7 @@ def _options() -> argparse.Namespace:
 
 
 def main(options: argparse.Namespace) -> None:
-    """Build, and push if asked to. Raises NotBuilt."""
+    """Build the images, and push them if requested. Raises NotBuilt."""
     if options.print_base:
         print(base())
         return

@@ -167,7 +167,7 @@ def test_unanswered_loops_come_first_on_the_next_link() -> None:  # 2.2
     hear(node, LinkBroken(HIGHER, 5))
     unanswered = [node.next_loop(), node.next_loop()]
     node.outbound_lost("closed", 1.0)
-    hear(node, LinkBroken(HIGH, 7), 1.0)  # sent anew
+    hear(node, LinkBroken(HIGH, 7), 1.0)  # sent again
     give_back(node, [SAYS_IT_IS_THERE, *unanswered, BreakLinkForced()])
     assert said(proving(node, 2.0)) == [
         SAYS_IT_IS_THERE,

@@ -50,9 +50,7 @@ def relay() -> Relay:
 def test_reply_in_own_name_is_an_answer(relay: Relay, operation: Operation):  # ring.md 5.3
     reply = frame(operation, ME)
     assert relay.route(encode_frame(reply)) == Answer(reply)
-    assert relay.route(encode_frame(reply)) == Answer(
-        reply
-    )  # no client may wait any more: the caller knows that
+    assert relay.route(encode_frame(reply)) == Answer(reply)  # the caller knows whether a client still waits
 
 
 @pytest.mark.parametrize("operation", REQUESTS)
@@ -107,7 +105,7 @@ def test_a_reply_to_another_passes_once(relay: Relay, operation: Operation):  # 
 
 
 def test_own_reply_that_returns_is_dropped(relay: Relay):  # ring.md 5.5
-    """The node that asked is gone."""
+    """Check this after the requesting node has ended."""
     relay.put_on(encode_frame(frame(Operation.OK)))
     assert relay.route(encode_frame(frame(Operation.OK))) == Drop(DropReason.SEEN)
 
