@@ -183,8 +183,8 @@ class QueueSpec(Document):
     paused: bool = Field(False, description="if true, no message can be put in or taken out")
     deletion_policy: Annotated[DeletionPolicy, AfterValidator(check_deletion_policy)] = Field(
         DeletionPolicy.RETAIN,
-        description="Retain: the queue and its messages stay when its document is deleted; DeleteIfEmpty: it is deleted "
-        "if it has neither messages nor dead letters; Delete: it is deleted with all messages",
+        description="Retain: the queue and its messages stay when its document is deleted; DeleteIfEmpty: it is "
+        "deleted if it has neither messages nor dead letters; Delete: it is deleted with all messages",
     )
     access: Access = Access()
     bindings: Bindings = Bindings()
