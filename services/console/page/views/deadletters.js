@@ -158,7 +158,7 @@ const letterColumns = (name) => [
   {
     key: "died",
     title: "Died",
-    width: "min(7.5rem, 26vw)",
+    width: "min(7.5rem, 30vw)",
     isHead: true,
     cell: (row, tab) =>
       html`<a href=${href(["queues", name, "dead", row.id], route.value.query)} tabindex=${tab}><${Ago} at=${row.diedAt} /></a>`,
