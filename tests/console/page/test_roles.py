@@ -13,7 +13,11 @@ STORED = "sessionStorage.getItem('penstock.token')"
 # buttons in each view, besides those that only show data
 BUTTONS = {
     "queues": {"view": [], "operate": [], "admin": ["New queue…"]},
-    "queues/orders": {"view": [], "operate": ["Publish…"], "admin": ["Publish…", "Pause", "Purge queue…", "Delete…"]},
+    "queues/orders": {
+        "view": [],
+        "operate": ["Publish…"],
+        "admin": ["Publish…", "Pause", "Purge queue…", "Delete…"],
+    },
     "queues/orders/document": {
         "view": [],
         "operate": ["Publish…"],
