@@ -31,7 +31,7 @@ const COLUMNS = [
     key: "connections",
     title: "Connections",
     isNumber: true,
-    width: "6.5rem",
+    width: "6rem",
     sort: (row) => row.connections,
     cell: (row) => count(row.connections),
   },
@@ -45,7 +45,7 @@ const COLUMNS = [
   {
     key: "process",
     title: "Process",
-    width: "13rem",
+    width: "11.5rem",
     prio: 2,
     sort: (row) => row.process,
     cell: (row) => html`<code>${row.process}</code>`,
