@@ -212,12 +212,12 @@ async def test_browsing_shows_how_many_messages_are_left_out(place: Scene, page:
     await place.publish("full", *(b"%d " % number + b"x" * 20_000 for number in range(376)))
     await show(page, place.address, "queues/full/messages", "full")
     shown = page.locator("ol.messages > li")
-    await expect(page.get_by_text("the first 50 of 376")).to_be_visible()
+    await expect(page.get_by_text("The first 50 of 376 messages")).to_be_visible()
     await expect(shown).to_have_count(50)
     await page.get_by_role("button", name="200").click()
-    await expect(page.get_by_text("the first 200 of 376")).to_be_visible()
+    await expect(page.get_by_text("The first 200 of 376 messages")).to_be_visible()
     await page.get_by_role("button", name="1,000").click()
-    many = page.get_by_text(re.compile(r"the first 2\d\d of 376"))  # 4 MiB are searched
+    many = page.get_by_text(re.compile(r"The first 2\d\d of 376"))  # 4 MiB are searched
     await expect(many).to_be_visible()
     assert "first=1000" in page.url
     await shown.last.locator("summary").click()
