@@ -1,4 +1,4 @@
-"""The examples of docs/analytics.md, as they stand there."""
+"""Run the examples of docs/analytics.md as written."""
 
 from __future__ import annotations
 
