@@ -45,6 +45,7 @@ HEAD: dict[HeadState, dict[HeadMove, HeadState]] = {
     HeadState.PROVING: {HeadMove.PROVED: HeadState.LINKED, HeadMove.FAILED: HeadState.LISTENING, **_AWAY},
     HeadState.LINKED: {HeadMove.LOST: HeadState.LISTENING, **_AWAY},
 }
+"""The states of a head, and where each move leads (3.6)."""
 CONNECTED = (HeadState.PROVING, HeadState.LINKED)
 
 

@@ -74,3 +74,4 @@ TRANSITIONS: dict[State, dict[Move, State]] = {
         Move.WITHDRAWN: State.IDLE,
     },
 }
+"""The states of a sending agent, and where each move leads (3)."""
