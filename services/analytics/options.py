@@ -1,4 +1,4 @@
-"""Options of the data source `redis_stream`, as Spark gives them: texts, their names in any case."""
+"""Parse the options of the data source `redis_stream`: texts, whose names are not case-sensitive."""
 
 from __future__ import annotations
 
@@ -23,33 +23,44 @@ MAX_NUMBER = 1 << 31
 
 
 class OptionError(ValueError):
-    """An option that cannot be used; the text says what to write."""
+    """An option is unknown, missing or invalid; the text says what to write."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is read, and how."""
+    """Checked options of a query. `parse` makes them of Spark's texts."""
 
-    url: str = field(repr=False)  # it has a password
-    kind: Kind = Kind.ENTRIES
-    stream: str = ""  # only of `entries`
-    domains: tuple[str, ...] = ()  # none: all
-    queues: tuple[str, ...] = ()  # none: all; only of `dead`
-    start: str | dict[str, str] = BEGINNING  # behind it; for each stream, or for all
-    end: str | dict[str, str] = ""  # up to it; '': the last that is there when it is planned
-    rows_per_partition: int = 100_000
-    min_partitions: int = 1
-    page_rows: int = 250
-    bodies: int = WHOLE
-    fail_on_loss: bool = True
-    fail_on_malformed: bool = False
-    reply_timeout_s: float = 30.0
-    patience_s: float = 30.0
-    max_rows: int = 0  # of one batch of a streaming query; 0: all there are
+    # options `url`, `username`, `password`, `passwordFile`: the store
+    url: str = field(repr=False)
+    kind: Kind = Kind.ENTRIES  # option `kind`: `entries`, `dead` or `samples`
+    stream: str = ""  # option `stream`: the key, only of `entries`
+    domains: tuple[str, ...] = ()  # option `domain`: only these, of `dead` and `samples`
+    queues: tuple[str, ...] = ()  # option `queue`: only these, of `dead`
+    # option `start`: the id behind which to read, of each stream or of all
+    start: str | dict[str, str] = BEGINNING
+    # option `end`: the id up to which to read; '': the last one when the query is planned
+    end: str | dict[str, str] = ""
+    rows_per_partition: int = 100_000  # option `rowsPerPartition`: entries of one task, about
+    min_partitions: int = 1  # option `minPartitions`: of each stream, about
+    page_rows: int = 250  # option `pageRows`: entries of one request to the store
+    bodies: int = WHOLE  # option `bodies`: octets of each body to keep; -1: all
+    fail_on_loss: bool = True  # option `failOnDataLoss`: fail if entries are missing
+    fail_on_malformed: bool = False  # option `onMalformed` is `fail`: fail at an unreadable entry
+    reply_timeout_s: float = 30.0  # option `readTimeoutS`: seconds that one answer may take
+    patience_s: float = 30.0  # option `connectTimeoutS`: seconds for which an unreachable store is retried
+    max_rows: int = 0  # option `max_rows`: of one batch of a streaming query; 0: all there are
 
     @classmethod
     def parse(cls, told: Mapping[str, str]) -> Options:
-        """Raises OptionError."""
+        """Check options as Spark passes them.
+
+        Args:
+            told: Texts by option name, in any case. Without `url`, the environment's `PENSTOCK_STORE__URL` or
+                `REDIS_URL` is used.
+
+        Raises:
+            OptionError: For an option that is unknown, missing, invalid, or of no use with this `kind`.
+        """
         given = {name.lower(): value for name, value in told.items()}
         unknown = sorted(set(given) - KNOWN)
         if unknown:
@@ -76,10 +87,11 @@ class Options:
         )
 
     def start_of(self, key: str) -> str:
+        """Return the id behind which to read the stream with this key."""
         return self.start if isinstance(self.start, str) else self.start.get(key, BEGINNING)
 
     def end_of(self, key: str) -> str:
-        """Streams that an object does not name are not read: a frozen plan knows all that it means."""
+        """Return the id up to which to read the stream with this key; a stream that `end` does not name is not read."""
         return self.end if isinstance(self.end, str) else self.end.get(key, BEGINNING)
 
 
