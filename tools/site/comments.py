@@ -11,6 +11,7 @@ import ast
 import contextlib
 import io
 import tokenize
+from pathlib import Path
 from typing import Any
 
 import griffe
@@ -74,6 +75,7 @@ def _comment(node: ast.AST, attribute: griffe.Attribute) -> str:
         return described
     if not isinstance(node, ast.stmt) or node.end_lineno is None:
         return ""
+    assert isinstance(attribute.filepath, Path)  # a list for namespace packages, which have no attributes
     lines = attribute.lines_collection[attribute.filepath]
     return _behind(lines[node.end_lineno - 1]) or _above(lines, node)
 
