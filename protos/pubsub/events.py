@@ -56,5 +56,5 @@ class Refused:
     eol: bytes  # LF or CRLF
 
 
-Request = Send | Subscribe | Unsubscribe | Ping | Quit  # of a client
+Request = Send | Subscribe | Unsubscribe | Ping | Quit  # a request of a client
 Event = Request | Refused  # what a `Connection` yields

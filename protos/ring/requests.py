@@ -65,7 +65,7 @@ class Refused:
     close: bool  # close the connection after the reply
 
 
-ClientRequest = Create | Destroy | Push | Pull  # of a client
+ClientRequest = Create | Destroy | Push | Pull  # a request of a client
 ClientEvent = ClientRequest | Refused  # what a `ClientConnection` yields
 
 REFUSALS = {

@@ -99,5 +99,5 @@ Request = (
     | TransactionStart
     | TransactionEnd
     | TransactionAbort
-)  # of a client
+)  # a request of a client
 Event = Request | Refused  # what a `Connection` yields

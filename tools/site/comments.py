@@ -10,12 +10,14 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import re
 import tokenize
 from pathlib import Path
 from typing import Any
 
 import griffe
 
+SECTION = re.compile(r"[0-9]+(\.[0-9]+)*")  # of a specification
 DIRECTIVES = ("fmt:", "type:", "noqa", "pragma:")
 
 
@@ -66,7 +68,8 @@ def _described(field: griffe.Attribute) -> str:
 def _text(comment: str) -> str:
     """Return a comment as one line of Markdown; angle brackets outside code would be taken for HTML."""
     parts = " ".join(comment.split()).split("`")
-    return "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
+    text = "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
+    return f"({text})" if SECTION.fullmatch(text) else text
 
 
 def _comment(node: ast.AST, attribute: griffe.Attribute) -> str:
