@@ -64,7 +64,7 @@ class Options:
         given = {name.lower(): value for name, value in told.items()}
         unknown = sorted(set(given) - KNOWN)
         if unknown:
-            raise OptionError(f"there is no option {unknown[0]!r}; there are {', '.join(sorted(_NAMES))}")
+            raise OptionError(f"unknown option {unknown[0]!r}; known options: {', '.join(sorted(_NAMES))}")
         kind = _kind(given.get("kind", Kind.ENTRIES))
         _check_place(kind, given)
         return cls(
@@ -100,7 +100,7 @@ _NAMES = (
     *("rowsPerPartition", "minPartitions", "pageRows", "bodies", "failOnDataLoss", "onMalformed"),
     *("connectTimeoutS", "readTimeoutS", "max_rows"),
 )
-# Spark puts `path` among them where a table is loaded by one; it is nobody's mistake, and empty then.
+# Spark adds an empty `path` when a table is loaded.
 KNOWN = {name.lower() for name in _NAMES} | {"path"}
 
 
@@ -108,14 +108,16 @@ def _kind(value: str) -> Kind:
     try:
         return Kind(value.lower())
     except ValueError:
-        raise OptionError(f"option kind is {value!r}: it is one of {', '.join(Kind)}") from None
+        raise OptionError(f"option kind is {value!r}: use one of {', '.join(Kind)}") from None
 
 
 def _check_place(kind: Kind, given: Mapping[str, str]) -> None:
     if kind is Kind.ENTRIES and not given.get("stream"):
-        raise OptionError("option stream is missing: the key of a stream; or say kind 'dead' or 'samples'")
+        raise OptionError("option stream is missing: give the key of a stream, or kind 'dead' or 'samples'")
     if kind is not Kind.ENTRIES and given.get("stream"):
-        raise OptionError(f"option stream has no use with kind '{kind}': its streams are found in the store")
+        raise OptionError(
+            f"option stream cannot be used with kind '{kind}', whose streams are found in the store"
+        )
     if kind is not Kind.DEAD and given.get("queue"):
         raise OptionError("option queue is only for kind 'dead'")
     if kind is Kind.ENTRIES and given.get("domain"):
@@ -126,7 +128,7 @@ def _url(given: Mapping[str, str]) -> str:
     url = given.get("url") or next((os.environ[name] for name in URL_VARIABLES if os.environ.get(name)), "")
     if not url:
         raise OptionError(
-            f"option url is missing, and so are {' and '.join(URL_VARIABLES)} in the environment"
+            f"option url is missing: give it, or set {' or '.join(URL_VARIABLES)} in the environment"
         )
     try:
         StoreUrl.parse(url)
@@ -139,7 +141,7 @@ def _password(given: Mapping[str, str]) -> str:
     if "passwordfile" not in given:
         return given.get("password", "")
     if "password" in given:
-        raise OptionError("options password and passwordFile are both there: give one of them")
+        raise OptionError("options password and passwordFile are both set: give one of them")
     try:
         return Path(given["passwordfile"]).read_text().rstrip("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -152,22 +154,22 @@ def _with_login(url: str, username: str, password: str) -> str:
     if not password:
         raise OptionError("option username needs a password, or a passwordFile")
     if StoreUrl.parse(url).credentials:
-        raise OptionError("the url has a login of its own: leave options username and password out")
+        raise OptionError("option url contains a login: leave out the options username and password")
     scheme, mark, rest = url.partition("://")
     return f"{scheme}{mark}{quote(username, safe='')}:{quote(password, safe='')}@{rest}"
 
 
 def _names(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
-    """Names with commas between them, or a JSON list of them, as names may have commas."""
+    """Return names separated by commas, or a JSON list, as names may contain commas."""
     value = given.get(name, "")
     if not value.startswith("["):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     try:
         found = read_json(value)
     except ValueError as error:
-        raise OptionError(f"option {name} is no JSON list: {error}") from None
+        raise OptionError(f"option {name} is not a JSON list: {error}") from None
     if not all(isinstance(each, str) for each in found):
-        raise OptionError(f"option {name} is a list of names, with commas between them or as JSON")
+        raise OptionError(f"option {name} must be a list of names, separated by commas or as JSON")
     return tuple(found)
 
 
@@ -180,7 +182,7 @@ def _ids(name: str, given: Mapping[str, str], usual: str) -> str | dict[str, str
     try:
         found = read_json(value)
     except ValueError as error:
-        raise OptionError(f"option {name} is no JSON object: {error}") from None
+        raise OptionError(f"option {name} is not a JSON object: {error}") from None
     return {key: _id(name, each) for key, each in found.items()}
 
 
@@ -188,16 +190,14 @@ def _id(name: str, value: object) -> str:
     found = ID.fullmatch(value) if isinstance(value, str) else None
     if found is not None and all(int(number) <= LAST_NUMBER for number in found.groups()):
         return found[0]
-    raise OptionError(
-        f"option {name}: {value!r} is no id: write one as '1700000000000-0', or JSON {{key: id}}"
-    )
+    raise OptionError(f"option {name}: {value!r} is not an id: write '1700000000000-0', or JSON {{key: id}}")
 
 
 def _number(name: str, given: Mapping[str, str], usual: int, least: int) -> int:
     value = given.get(name.lower(), str(usual))
     if DIGITS.fullmatch(value) and least <= int(value) < MAX_NUMBER:
         return int(value)
-    raise OptionError(f"option {name} is {value!r}: it is a number from {least} up to {MAX_NUMBER - 1}")
+    raise OptionError(f"option {name} is {value!r}: use a number from {least} to {MAX_NUMBER - 1}")
 
 
 def _seconds(name: str, given: Mapping[str, str], usual: float) -> float:
@@ -208,7 +208,7 @@ def _seconds(name: str, given: Mapping[str, str], usual: float) -> float:
         found = -1.0
     if 0 < found < MAX_NUMBER:
         return found
-    raise OptionError(f"option {name} is {value!r}: it is a number of seconds above 0")
+    raise OptionError(f"option {name} is {value!r}: use a number of seconds above 0")
 
 
 def _bodies(value: str) -> int:
@@ -217,7 +217,9 @@ def _bodies(value: str) -> int:
         return words[value.lower()]
     if DIGITS.fullmatch(value) and int(value) < MAX_NUMBER:
         return int(value)
-    raise OptionError(f"option bodies is {value!r}: it is full, none, or how many octets of each are kept")
+    raise OptionError(
+        f"option bodies is {value!r}: use full, none, or the number of octets to keep of each body"
+    )
 
 
 def _truth(name: str, given: Mapping[str, str], usual: bool) -> bool:
@@ -228,4 +230,4 @@ def _choice(name: str, given: Mapping[str, str], words: tuple[str, ...], usual: 
     value = given.get(name.lower(), usual or words[0]).lower()
     if value in words:
         return value
-    raise OptionError(f"option {name} is {value!r}: it is {' or '.join(words)}")
+    raise OptionError(f"option {name} is {value!r}: use {' or '.join(words)}")

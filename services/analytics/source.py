@@ -1,9 +1,9 @@
-"""The data source `redis_stream`: streams of a Penstock store as tables, in batches and as streaming queries.
+"""The data source `redis_stream`: streams of a Penstock store as tables, for batches and streaming queries.
 
     spark.dataSource.register(RedisStream)
     spark.read.format("redis_stream").option("url", "redis://127.0.0.1:6379").option("kind", "dead").load()
 
-It only reads: nothing is acknowledged or trimmed, and edges do not notice but by the work of the server.
+It only reads: nothing is acknowledged or trimmed, and edges are affected only by the load on the server.
 """
 
 from __future__ import annotations
@@ -87,9 +87,11 @@ class RedisReader(DataSourceReader):
         self._names = names
 
     def partitions(self) -> Sequence[InputPartition]:
+        """Plan the partitions."""
         with open_store(self._options) as reading:
             check_places(reading, self._options)
             return parts(reading, self._options, streams(reading, self._options))
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Yield the record batches of a partition."""
         return read(self._options, partition, self._names)

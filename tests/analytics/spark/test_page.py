@@ -1,4 +1,4 @@
-"""The examples of docs/analytics.md and of the Python API's page, as they stand there."""
+"""Run the examples of docs/analytics.md and of the Python API's page as written."""
 
 from __future__ import annotations
 
