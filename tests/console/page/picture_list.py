@@ -45,12 +45,12 @@ PICTURES = (
     Picture("audit", "audit", scheme="dark", height=720),
 )
 
-DIALOGS = {  # name → route, button that opens it
+DIALOGS = {  # name → route, button that opens it; the picture `redrive` has its own actions
     "new-queue": ("queues", "New queue…"),
     "publish": ("queues/orders", "Publish…"),
     "purge-queue": ("queues/orders", "Purge queue…"),
     "delete-queue": ("queues/orders", "Delete…"),
-    "redrive-all": ("queues/returns/dead", "Redrive…"),
+    "redrive": ("queues/returns/dead", "Redrive…"),
     "purge-dead": ("queues/returns/dead", "Purge…"),
     "close-connection": ("connections", "Close 127.0.0.1"),
     "new-peer": ("peers", "New peer…"),
@@ -84,8 +84,8 @@ async def open_dialog(page: Page, button: str) -> None:
 
 
 CHANGES: dict[str, Callable[[Page], Awaitable[None]]] = {
+    **{name: partial(open_dialog, button=button) for name, (_, button) in DIALOGS.items()},
     "letter": open_dead_letter,
     "redrive": count_a_redrive,
     "ring": wait_for_ring,
-    **{name: partial(open_dialog, button=button) for name, (_, button) in DIALOGS.items()},
 }
