@@ -169,7 +169,7 @@ class QueueSpec(Document):
     max_deliveries: Number = Field(
         20, description="failed deliveries after which a message becomes a dead letter; 0 = no bound"
     )
-    dead_letter: DeadLetterSpec = DeadLetterSpec()
+    dead_letter: DeadLetterSpec = DeadLetterSpec()  # how long, and how many, are kept
     ack_level: AckLevel = Field(
         STRICTEST,
         description="where a message is stored before it is acknowledged: memory, fsync, replicated:<n>; '' = the "
@@ -186,9 +186,9 @@ class QueueSpec(Document):
         description="Retain: the queue and its messages stay when its document is deleted; DeleteIfEmpty: it is "
         "deleted if it has neither messages nor dead letters; Delete: it is deleted with all messages",
     )
-    access: Access = Access()
-    bindings: Bindings = Bindings()
-    remote: Remote | None = None
+    access: Access = Access()  # which clients may put and take
+    bindings: Bindings = Bindings()  # how protocols address it
+    remote: Remote | None = None  # the system to which its messages are sent
 
     @model_validator(mode="after")
     def _is_in_the_log_domain(self) -> Self:
@@ -317,10 +317,11 @@ class NamedQueueSpec(QueueSpec):
 class QueueDocument(Document):
     """A complete Queue document, as in queues.yaml."""
 
+    # version of the fields
     api_version: Literal["penstock.dev/v1alpha1"] = Field(API_VERSION, alias="apiVersion")
-    kind: Literal["Queue"] = "Queue"
-    metadata: Metadata
-    spec: NamedQueueSpec = NamedQueueSpec()
+    kind: Literal["Queue"] = "Queue"  # of the document
+    metadata: Metadata  # name and labels
+    spec: NamedQueueSpec = NamedQueueSpec()  # the queue itself
 
     @property
     def name(self) -> str:
