@@ -11,7 +11,8 @@ from enum import Enum
 
 from protos.runs import MAX_RUN
 
-LF, CRLF = b"\n", b"\r\n"
+LF = b"\n"  # the end of a line (1.1)
+CRLF = b"\r\n"  # the other end that clients may use (1.1)
 TAG_ASCII = rb"[!-)+-\x7f]"  # above 32, except '*' (2); 127 is allowed (2.1)
 TAG_ANY = rb"[!-)+-\xff]"  # the same beyond ASCII
 TEXT_ASCII = rb"[ -\x7f]"  # above 31
@@ -19,14 +20,14 @@ TEXT_ANY = rb"[ -\xff]"
 
 
 class Charset(Enum):
-    """What a listener accepts beyond ASCII (2.1)."""
+    """The characters beyond ASCII that a listener accepts (2.1)."""
 
     ASCII = "ascii"  # bytes from 128 on are an error
     UTF8 = "utf-8"  # they are allowed, if they are UTF-8
 
 
 class Reason(Enum):
-    """Why a line is answered with ERROR: the label of the counter, and the text that the client reads."""
+    """The reason for an ERROR reply: the label of the counter, and the text for the client."""
 
     LINE_TOO_LONG = "line_too_long", "line too long"  # 1.2
     UNFINISHED = "unfinished", "the line has no end"  # FIN inside a line (1.3)
@@ -49,16 +50,16 @@ class Reason(Enum):
     IDENTIFIER_UNKNOWN = "identifier_unknown", "no subscription has this identifier"  # the same (2.2)
 
     def __init__(self, label: str, text: str) -> None:
-        self.label = label
-        self.text = text
+        self.label = label  # of the counter
+        self.text = text  # that the client reads
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What a subscription matches: one tag, or with `is_prefix` all tags that begin with it."""
+    """The tags that a subscription matches: one tag, or with `is_prefix` all tags that begin with it."""
 
-    tag: bytes
-    is_prefix: bool
+    tag: bytes  # the whole tag, or its beginning
+    is_prefix: bool  # True: all tags that begin with `tag`
 
     def matches(self, tag: bytes) -> bool:
         """Return whether the subscription gets messages with this tag."""

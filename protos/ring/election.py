@@ -14,7 +14,7 @@ from protos.ring.vacancy import Vacancy
 
 
 class LeaderState(Enum):
-    """Whether a node leads."""
+    """The role of a node in the election."""
 
     FOLLOWER = "another node leads, or none"
     LEADER = "this node leads its ring"
@@ -41,6 +41,7 @@ ELECTION: dict[LeaderState, dict[LeaderMove, LeaderState]] = {
         LeaderMove.STORE_AWAY: LeaderState.FOLLOWER,
     },
 }
+"""The states of the election, and where each move leads (4)."""
 
 
 class Election:

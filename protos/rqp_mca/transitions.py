@@ -20,7 +20,7 @@ class Move(Enum):
     ASKED_NEWCOMER = "a peer is new, !MSG_QUEUE_AVAILABLE_REQUEST to it"
     AVAILABLE = "?MSG_QUEUE_AVAILABLE_CONFIRM, a candidate"
     PEER_GONE = "another peer is gone, and is no candidate"
-    ASKED_ENOUGH = "candidates, and time-out or nobody left to answer, !MSG_QUEUE_REQUEST to the first"
+    ASKED_ENOUGH = "candidates, and time-out or no peer left to answer, !MSG_QUEUE_REQUEST to the first"
     CANDIDATE_FAILED = "time-out or connection lost, !MSG_QUEUE_REQUEST to the next"
     RESERVED_RELIABLE = "?MSG_QUEUE_CONFIRM for a RELIABLE message"
     RESERVED_UNRELIABLE = "?MSG_QUEUE_CONFIRM for an UNRELIABLE message"
@@ -36,11 +36,6 @@ class Move(Enum):
     PAUSED_ENOUGH = "the pause is over, or a peer is new"
 
 
-_GIVEN_UP = {
-    Move.NOBODY_RELIABLE: State.STOPPED,
-    Move.NOBODY_UNRELIABLE: State.IDLE,
-    Move.WITHDRAWN: State.IDLE,
-}
 TRANSITIONS: dict[State, dict[Move, State]] = {
     State.IDLE: {
         Move.SENT_RELIABLE: State.AWAITING_MESSAGE,
@@ -52,14 +47,18 @@ TRANSITIONS: dict[State, dict[Move, State]] = {
         Move.ASKED_NEWCOMER: State.AWAITING_QUEUE_REQUEST,
         Move.PEER_GONE: State.AWAITING_QUEUE_REQUEST,
         Move.ASKED_ENOUGH: State.AWAITING_QUEUE,
-        **_GIVEN_UP,
+        Move.NOBODY_RELIABLE: State.STOPPED,
+        Move.NOBODY_UNRELIABLE: State.IDLE,
+        Move.WITHDRAWN: State.IDLE,
     },
     State.AWAITING_QUEUE: {
         Move.PEER_GONE: State.AWAITING_QUEUE,
         Move.CANDIDATE_FAILED: State.AWAITING_QUEUE,
         Move.RESERVED_RELIABLE: State.AWAITING_MESSAGE,
         Move.RESERVED_UNRELIABLE: State.IDLE,
-        **_GIVEN_UP,
+        Move.NOBODY_RELIABLE: State.STOPPED,
+        Move.NOBODY_UNRELIABLE: State.IDLE,
+        Move.WITHDRAWN: State.IDLE,
     },
     State.AWAITING_MESSAGE: {
         Move.SENT_RELIABLE: State.AWAITING_MESSAGE,  # while the window has room (3.3)
@@ -74,3 +73,4 @@ TRANSITIONS: dict[State, dict[Move, State]] = {
         Move.WITHDRAWN: State.IDLE,
     },
 }
+"""The states of a sending agent, and where each move leads (3)."""

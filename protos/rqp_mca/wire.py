@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-RQP_PORT: Final = 11311
+RQP_PORT: Final = 11311  # TCP, of receiving agents
 MAX_U32 = (1 << 32) - 1  # the largest queue_id
 MAX_UINT4 = 15
 
@@ -29,7 +29,7 @@ class MessageId(enum.IntEnum):
 
 
 class MessageType(enum.IntEnum):
-    """Whether a message must be confirmed (1.3)."""
+    """The kind of a message: confirmed by its receiver or not (1.3)."""
 
     RELIABLE = 0  # kept until its receiver confirms
     UNRELIABLE = 1  # sent once

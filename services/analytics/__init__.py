@@ -1,1 +1,1 @@
-"""What happened and what died: a Spark job over samples and dead letters, and the data source that it reads them by."""
+"""The analytics job on samples and dead letters, and the Spark data source that it reads with."""

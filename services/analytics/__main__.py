@@ -1,4 +1,4 @@
-"""`python -m services.analytics`, or `spark-submit services/analytics/__main__.py`: one run of the job."""
+"""Run the job once: `python -m services.analytics` or `spark-submit services/analytics/__main__.py`."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ from services.kit.logs import JsonLines
 from services.store.model import NotInitialised, StoreError, StoreUnavailable
 
 DONE, FAILED, USAGE, UNAVAILABLE, LOCKED = range(5)
-OWN = re.compile(
-    r"^services\.[\w.]+\.\w+: (.+)$", re.MULTILINE
-)  # an error of ours in the traceback of a task
-TOLD = 2000  # characters of what went wrong inside of Spark
+# an error of ours in the traceback of a task
+OWN = re.compile(r"^services\.[\w.]+\.\w+: (.+)$", re.MULTILINE)
+TOLD = 2000  # characters of an error inside of Spark
 NO_JAVA = (
-    "Java did not start; the lines before this one say why: it has to be 17 or newer (JAVA_HOME, PATH), and the "
-    "machine has to have the memory that --driver-memory {} asks for"
+    "Java did not start; see the lines above for the cause. Java 17 or newer is required (JAVA_HOME, PATH), and the "
+    "machine needs the memory that --driver-memory {} asks for"
 )
 log = logging.getLogger("services.analytics")
 
@@ -50,53 +49,97 @@ log = logging.getLogger("services.analytics")
 )
 @click.option("--output", required=True, help="folder or s3a://bucket/path")
 @click.option(
-    "--run-id", default=None, help="name of the run: one that is done is not done again  [default: hour, UTC]"
+    "--run-id", default=None, help="name of the run; a run that is done is not repeated  [default: hour, UTC]"
 )
 @click.option(
-    "--bodies", default="none", show_default=True, help="none, full, or octets of each that are archived"
+    "--bodies",
+    default="none",
+    show_default=True,
+    help="how much of each body is archived: none, full, or a number of octets",
 )
 @click.option(
     "--redact",
     multiple=True,
-    help="pattern (RE2); what it matches in bodies, attributes, errors, notes is not archived",
+    help="pattern (RE2) that is removed from archived bodies, attributes, errors and notes; repeatable",
 )
-@click.option("--late-hours", type=click.IntRange(*SHAPES["late_hours"]), default=48, show_default=True)
+@click.option(
+    "--late-hours",
+    type=click.IntRange(*SHAPES["late_hours"]),
+    default=48,
+    show_default=True,
+    help="hours that late records may still change, before the newest hour",
+)
 @click.option(
     "--retention-days",
     type=click.IntRange(*SHAPES["retention_days"]),
     default=0,
     show_default=True,
-    help="0: for ever",
+    help="remove data older than this; 0: keep it",
 )
-@click.option("--week-days", type=click.IntRange(*SHAPES["week_days"]), default=7, show_default=True)
-@click.option("--top", type=click.IntRange(*SHAPES["top"]), default=50, show_default=True)
-@click.option("--objective", type=float, default=0.999, show_default=True)
-@click.option("--report-hours", type=click.IntRange(*SHAPES["report_hours"]), default=24, show_default=True)
+@click.option(
+    "--week-days",
+    type=click.IntRange(*SHAPES["week_days"]),
+    default=7,
+    show_default=True,
+    help="days of history that sudden changes are compared with",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(*SHAPES["top"]),
+    default=50,
+    show_default=True,
+    help="rows per queue and hour in the tables origins and failures",
+)
+@click.option(
+    "--objective", type=float, default=0.999, show_default=True, help="share of puts to be accepted"
+)
+@click.option(
+    "--report-hours",
+    type=click.IntRange(*SHAPES["report_hours"]),
+    default=24,
+    show_default=True,
+    help="hours that the report covers",
+)
 @click.option(
     "--clock-slack",
     type=click.IntRange(*SHAPES["clock_slack_s"]),
     default=3600,
     show_default=True,
-    help="seconds",
-)
-@click.option("--fail-on-data-loss/--no-fail-on-data-loss", default=True, show_default=True)
-@click.option(
-    "--accept-clock", is_flag=True, help="the store's clock is right, however far it is from others"
+    help="seconds that the time of a record may be ahead of the store's clock",
 )
 @click.option(
-    "--accept-store", is_flag=True, help="another store than before: it is read into the same tables"
+    "--fail-on-data-loss/--no-fail-on-data-loss",
+    default=True,
+    show_default=True,
+    help="stop if entries are lost before they are read",
+)
+@click.option("--accept-clock", is_flag=True, help="trust the store's clock even if it differs from others")
+@click.option(
+    "--accept-store", is_flag=True, help="accept another store than before and read it into the same tables"
+)
+@click.option("--master", default="", help="Spark master  [default: that of spark-submit, else local[*]]")
+@click.option(
+    "--driver-memory", default="2g", show_default=True, help="heap of the driver, as for Java's -Xmx"
+)
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="additional Spark setting; repeatable")
+@click.option(
+    "--lock-s",
+    type=click.FloatRange(*TIMES_S["lock_s"]),
+    default=120.0,
+    show_default=True,
+    help="seconds after which a lock that is not renewed expires",
 )
 @click.option(
-    "--master", default="", help="as Spark has it  [default: what spark-submit says, else local[*]]"
+    "--patience-s",
+    type=click.FloatRange(*TIMES_S["patience_s"]),
+    default=30.0,
+    show_default=True,
+    help="seconds to retry a store that is unavailable",
 )
-@click.option("--driver-memory", default="2g", show_default=True)
-@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="further settings of Spark")
-@click.option("--lock-s", type=click.FloatRange(*TIMES_S["lock_s"]), default=120.0, show_default=True)
-@click.option("--patience-s", type=click.FloatRange(*TIMES_S["patience_s"]), default=30.0, show_default=True)
 def analytics(run_id: str | None, **told: Any) -> None:
-    """Archive samples and dead letters since the last run, compute what happened, and report it.
+    """Archive samples and dead letters since the last run, compute the tables and write the report.
 
-    Exit codes: 0 done, 1 failed, 2 usage or settings, 3 the store is away or refuses, 4 another run is at work,
+    Exit codes: 0 done, 1 failed, 2 usage or settings, 3 store unavailable or refusing, 4 another run is active,
     130 Ctrl-C, 143 SIGTERM.
     """
     handler = logging.StreamHandler(sys.stderr)
@@ -108,7 +151,7 @@ def analytics(run_id: str | None, **told: Any) -> None:
 
 
 def carried_out(run_id: str, told: dict[str, Any]) -> int:
-    """The exit code; what was wrong is logged."""
+    """Run the job and return the exit code; errors are logged."""
     ending: Ending | None = None
     try:
         settings = _settings(run_id, told)
@@ -116,7 +159,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         starting = Starting()
         spark = _started(settings)
         ending = Ending(spark)
-        if starting.is_asked:  # looked at again once the signal is the other's
+        if starting.is_asked:  # checked again after Ending has taken over the signal
             spark.stop()
             raise KeyboardInterrupt
         try:
@@ -129,7 +172,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
     except Locked as error:
         return _failed(LOCKED, str(error))
     except (StoreUnavailable, NotInitialised) as error:
-        return _failed(UNAVAILABLE, f"the store: {error}")
+        return _failed(UNAVAILABLE, f"store: {error}")
     except ReportRefused as error:
         return _failed(UNAVAILABLE, str(error))
     except (OutputError, ClockWrong, OtherStore, LaxerPlan, DataLoss, StoreError) as error:
@@ -141,10 +184,12 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         if "JAVA_GATEWAY_EXITED" in text:
             return _failed(FAILED, NO_JAVA.format(told["driver_memory"]))
         return _failed(UNAVAILABLE if "StoreUnavailable" in text else FAILED, _told(text))
-    except KeyboardInterrupt:  # before there is anything to be stopped
-        return _failed(INTERRUPTED, "told to end while it started: nothing is begun")
-    except Exception as error:  # noqa: BLE001 - whatever it was, the last line says it
-        text = f"{type(error).__name__}: {error}: a fault of this program; the next run begins where this one ended"
+    except KeyboardInterrupt:  # there is nothing to stop yet
+        return _failed(INTERRUPTED, "interrupted during startup; no work was started")
+    except Exception as error:  # noqa: BLE001 - the last line must name any error
+        text = (
+            f"internal error: {type(error).__name__}: {error}; the next run continues where this one stopped"
+        )
         return _given_up(ending) or _failed(FAILED, text, error)
     log.info("run done", extra={"action": "done", "summary": json.dumps(summary)})
     return DONE
@@ -160,7 +205,7 @@ def _started(settings: Settings) -> SparkSession:
 
 
 def _given_up(ending: Ending | None) -> int:
-    """The exit code, if Spark was stopped as a signal asked for it."""
+    """Return the exit code if a signal stopped Spark, otherwise 0."""
     return ending.code if ending else 0
 
 
@@ -183,7 +228,7 @@ def _settings(run_id: str, told: dict[str, Any]) -> Settings:
 
 
 def _told(text: str) -> str:
-    """What our own tasks said, where it was one of them; else the beginning, and every line that names a cause."""
+    """Return the errors of our own tasks; without one, the first line and every line that names a cause."""
     if own := dict.fromkeys(match[1].strip() for match in OWN.finditer(text)):
         return " | ".join(own)[:TOLD]
     causes = [line.strip() for line in text.splitlines() if "Caused by" in line or "Error: " in line]
@@ -191,7 +236,7 @@ def _told(text: str) -> str:
 
 
 def _failed(code: int, text: str, error: Exception | None = None) -> int:
-    """error: is told with its traceback."""
+    """Log a failure, with the traceback of `error` if given, and return the exit code."""
     log.error(text, extra={"action": "failed", "code": code}, exc_info=error)
     return code
 

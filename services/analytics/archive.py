@@ -1,8 +1,8 @@
-"""What a plan has of one kind, read and written as the archive keeps it, by many tasks side by side.
+"""Read the planned entries of one kind and write them to the archive, in parallel tasks.
 
-A task reads its stretches and writes files of its own; which of them count is what it says at its end. So a task that
-is done twice, or was believed dead and goes on, adds nothing. Rows stay Arrow's from the store's answer to the file:
-through Spark's own rows and writers each costs several times as much.
+A task reads its stretches and writes its own files; only the files that it reports at its end count. So a task that
+runs twice, or continues after it was believed dead, adds nothing. Rows stay in Arrow's format from the store's answer
+to the file: conversion to Spark's rows and Spark's writers would each cost several times as much.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from services.analytics.schema import Kind, arrow_schema
 from services.analytics.settings import Settings, Shape
 from services.analytics.tasks import carried_out
 
-LEAST_ROWS = 50_000  # of a task, if there are more
+LEAST_ROWS = 50_000  # least rows of a task
 TASKS_A_CORE = 3
 STAGED = {"hour": pa.string(), "path": pa.string(), "rows": pa.int64()}
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
+    """The result of one kind: rows read, rows quarantined, staged files."""
+
     read: int = 0
     quarantined: int = 0
     files: tuple[Staged, ...] = ()
 
 
 def archive(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind, folder: str) -> Written:
-    """Writes all that the plan has of one kind below a folder of the output. Raises DataLoss, StoreError."""
+    """Write all planned entries of one kind below a folder of the output. Raises DataLoss, StoreError."""
     options = _options(spark, settings, plan, kind)
     if options is None:
         return Written()
@@ -56,7 +58,7 @@ def archive(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind, fol
 
 
 def _options(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind) -> Options | None:
-    """None: the plan has nothing of this kind."""
+    """Return the options of the data source, or None if nothing of this kind is planned."""
     wanted = plan.of(kind)
     if not wanted:
         return None
@@ -78,7 +80,7 @@ def _options(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind) ->
 
 @dataclass(frozen=True)
 class Archiving:
-    """What a task does, wherever it runs."""
+    """The work of a task, on any executor."""
 
     options: Options
     kind: Kind
@@ -88,6 +90,7 @@ class Archiving:
     folder: str
 
     def __call__(self, name: str, part: Part) -> list[dict[str, Any]]:
+        """Read a part and write its files. name: unique to the attempt."""
         files, root = opened(self.output)
         names = arrow_schema(self.kind).names
         with HourFiles(files, f"{root}/{self.folder}", self.kind, name) as written:

@@ -1,4 +1,4 @@
-"""Attributes, as MessagePack has them, taken apart into what has a text and put together again."""
+"""Take the texts out of attributes in MessagePack, and put replaced texts back."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SURROGATES = "surrogateescape"  # strings may have any octets
 
 
 class _Map(list[tuple[Any, Any]]):
-    """Pairs in order: keys that are replaced may come to be alike, and no value is to be lost for that."""
+    """Pairs in order: keys may become equal by replacement, and no value may be lost."""
 
 
 class Attributes:
-    """Of one message. Raises ValueError for what is no MessagePack."""
+    """The attributes of one message. Raises ValueError for invalid MessagePack."""
 
     def __init__(self, packed: bytes) -> None:
         tree = msgpack.unpackb(
@@ -23,11 +23,11 @@ class Attributes:
         )
         self._packed = packed
         self._nodes = [*_nodes(tree)]
-        # of each string, octets and number, keys and values, however deep
+        # of strings, octets and numbers in keys and values, at every depth
         self.texts = [_text(node) for node in self._nodes if _has_text(node)]
 
     def replaced(self, texts: Iterable[bytes]) -> bytes:
-        """Packed with these in their places; octet for octet as it was if they are the same."""
+        """Return the attributes packed with these texts; the original octets if nothing changed."""
         if (new := list(texts)) == self.texts:
             return self._packed
         told = iter(new)
@@ -45,7 +45,7 @@ class Attributes:
 
 
 def _nodes(tree: Any) -> Iterator[Any]:
-    """In the order in which they are packed; without recursion, as it may be nested deeper than that goes."""
+    """Yield the nodes in the order of packing, without recursion, as the nesting may be deep."""
     left = [tree]
     while left:
         node = left.pop()
@@ -71,7 +71,7 @@ def _text(node: Any) -> bytes:
 
 
 def _with(node: Any, text: bytes) -> Any:
-    """A number that is replaced is a string then."""
+    """Return the node with a new text; a replaced number becomes a string."""
     if text == _text(node):
         return node
     match node:

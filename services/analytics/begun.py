@@ -1,8 +1,8 @@
-"""Which runs were begun, and which of them last: one file, so that a run need not ask every one before it.
+"""Keep the list of begun runs in one file, so that a run need not check every earlier one.
 
-Written before a run's plan. So the one that was begun last is the only one that may not have ended, and may have left
-something of its work; and what `--retention-days` removes is found by name. A program of before does not know the file:
-runs that it has begun are found by their folders, and asked.
+It is written before a run's plan: only the run begun last may be unfinished and have left files. `--retention-days`
+also finds old runs in it. Versions that do not have this file may have begun other runs; these are found by their
+folders and checked.
 """
 
 from __future__ import annotations
@@ -25,27 +25,29 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    # when, in ms by the store's clock, by the run; 0: nobody knows
+    # time of planning in ms by the store's clock, by run; 0: unknown
+    """The runs that were begun, and the last of them."""
+
     planned: dict[str, int] = field(default_factory=dict)
-    last: str = ""  # '': nobody knows
-    others: tuple[str, ...] = ()  # those that the file does not tell of
+    last: str = ""  # '': unknown
+    others: tuple[str, ...] = ()  # runs that are not in the file
 
     def in_hand(self) -> list[str]:
-        """Those that may not have ended."""
+        """Return the runs that may be unfinished."""
         return sorted({self.last, *self.others} if self.last else self.planned)
 
     def before(self, limit_ms: int) -> list[str]:
-        """None of which nobody knows when it was planned."""
+        """Return the runs that were planned before a time; those with an unknown time are left out."""
         return sorted(run for run, now_ms in self.planned.items() if 0 < now_ms < limit_ms)
 
 
 def read_begun(files: Files, ended: Summaries) -> Begun:
-    """An output of before, or one whose file somebody spoilt, is looked through. Raises OutputError."""
+    """Read the list; if it is missing or damaged, check all runs. Raises OutputError."""
     name, listed = PurePosixPath(BEGUN).name, files.list(RUNS)
     folders = [each.name for each in listed if each.is_folder]
     if name in folders:
         raise OutputError(
-            f"{files.uri(BEGUN)} is a folder, and a run writes a file there: remove it; the next run asks all runs"
+            f"{files.uri(BEGUN)} is a folder, but a run writes a file there: remove it; the next run rebuilds the file"
         )
     told = _told(files.read_octets(BEGUN)) if name in {each.name for each in listed} else None
     known = told or Begun()
@@ -55,7 +57,7 @@ def read_begun(files: Files, ended: Summaries) -> Begun:
 
 
 def begin(files: Files, known: Begun, plan: Plan) -> None:
-    """Writes down that it is, and then the plan. known: what was read before."""
+    """Write the run to the list, then its plan. known: the list as read before."""
     limit_ms = limit_of(plan)
     removed = {run for run in known.before(limit_ms) if not files.exists(folder(run))}
     planned = {run: now_ms for run, now_ms in known.planned.items() if run not in removed}
@@ -65,13 +67,13 @@ def begin(files: Files, known: Begun, plan: Plan) -> None:
 
 
 def limit_of(plan: Plan) -> int:
-    """Runs that were planned before are not kept, in ms; 0: all are."""
+    """Return the time in ms before which planned runs are removed; 0: none is."""
     days = plan.shape.retention_days
     return plan.now_ms - days * DAY_MS if days else 0
 
 
 def _told(octets: bytes) -> Begun | None:
-    """None: it is not what a run writes."""
+    """Return the parsed list, or None if it is invalid."""
     try:
         told = read_json(octets)
         known = Begun({str(run): int(now_ms) for run, now_ms in told["planned"].items()}, str(told["last"]))
@@ -81,7 +83,7 @@ def _told(octets: bytes) -> Begun | None:
 
 
 def _planned_ms(files: Files, ended: Summaries, run: str) -> int:
-    """0: it does not say, and whoever carries it out finds out why."""
+    """Return when a run was planned; 0 if unknown, as finishing it will report the error."""
     octets = ended.octets(run)
     if octets is None:
         octets = files.octets_if_there(plan_file(run))

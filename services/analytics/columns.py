@@ -1,4 +1,4 @@
-"""Pages of entries as record batches. What cannot be read is a row, too, with its problem and its fields."""
+"""Convert pages of entries to record batches; unreadable entries become rows with a problem and their fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AS_WRITTEN = (b"v", b"kind")  # how samples begin
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What is known of every row of a stream before it is read."""
+    """The stream of rows, and what is known of all of them before they are read."""
 
     kind: Kind
     stream: str
@@ -32,13 +32,14 @@ class Origin:
     bodies: int = WHOLE  # octets of each body that are kept; 0: none, and it is null
 
     def known(self) -> dict[str, str]:
+        """Return the columns that are the same in all rows."""
         if self.kind is Kind.DEAD:
             return {"stream": self.stream, "domain": self.domain, "queue": self.queue, "qid": self.qid}
         return {"stream": self.stream, "domain": self.domain}
 
 
 def batch(origin: Origin, page: Sequence[Entry]) -> pa.RecordBatch:
-    """One row for each entry, in order."""
+    """Return one row for each entry, in order."""
     if origin.kind is Kind.ENTRIES:
         return _entries(origin, page)
     groups = _alike(origin.kind, page)
@@ -49,11 +50,11 @@ def batch(origin: Origin, page: Sequence[Entry]) -> pa.RecordBatch:
     return pa.Table.from_batches(made).combine_chunks().take(order).to_batches()[0]
 
 
-Alike = tuple[bytes, ...]  # the names of fields; of samples, version and kind stand before them
+Alike = tuple[bytes, ...]  # names of fields; for samples, preceded by version and kind
 
 
 def _alike(kind: Kind, page: Sequence[Entry]) -> dict[Alike, list[int]]:
-    """Rows with the same fields: they are read together. Most are as the one before: a key costs more than a look."""
+    """Return rows by their fields, to be read together. A row like the one before needs no new key."""
     groups: dict[Alike, list[int]] = defaultdict(list)
     names: list[bytes] = []
     rows: list[int] = []
@@ -63,9 +64,8 @@ def _alike(kind: Kind, page: Sequence[Entry]) -> dict[Alike, list[int]]:
                 rows = groups[tuple(names)]
             rows.append(row)
         return groups
-    begin: list[bytes] | None = (
-        None  # of those before: version and kind, if they stand where edges write them
-    )
+    # version and kind of the previous entry, if they are where edges write them
+    begin: list[bytes] | None = None
     for row, (_, fields) in enumerate(page):
         if names != (names := fields[::2]) or begin != fields[:4]:
             begin = fields[:4] if tuple(names[:2]) == AS_WRITTEN else None
@@ -82,7 +82,7 @@ def _sample_key(fields: list[bytes], names: list[bytes]) -> Alike:
 
 
 def _layout(kind: Kind, key: Alike) -> tuple[Sequence[Field], Alike, str]:
-    """The fields that such entries have, their names, and why they cannot be read at all."""
+    """Return the fields of such entries, their names, and why they cannot be read at all."""
     if kind is Kind.DEAD:
         return DEAD, key, _trouble(DEAD, key)
     version, sample, *rest = key
@@ -100,7 +100,7 @@ def _trouble(layout: Sequence[Field], names: Alike) -> str:
 
 
 def _twice(known: Sequence[bytes], names: Alike) -> str:
-    """Which of two would be meant is not known."""
+    """Return an error for names that occur twice, as the intended value is unknown."""
     if len(set(names)) == len(names):
         return ""
     found = [name.decode() for name in known if names.count(name) > 1]
@@ -141,7 +141,7 @@ def _times(ids: pa.Array, problems: Problems) -> pa.Array:
     times = convert.id_times(ids)
     if times.null_count:
         for row in pc.indices_nonzero(pc.is_null(times)).to_pylist():
-            problems.add(row, f"its id {ids[row].as_py()} is no time before the year 2200")
+            problems.add(row, f"its id {ids[row].as_py()} is not a time before the year 2200")
     return times
 
 
@@ -161,7 +161,7 @@ def _assemble(
     entries: Sequence[Entry],
     problems: Problems,
 ) -> pa.RecordBatch:
-    """All columns in order; of a row with a problem only what is known of it."""
+    """Return all columns in order; rows with a problem have only what is known of them."""
     number, known = len(ids), origin.known()
     is_well = None
     extra: dict[str, pa.Array] = {}
@@ -195,7 +195,7 @@ def _only(is_well: pa.Array, column: pa.Array) -> pa.Array:
 
 
 def _raw(fields: list[bytes]) -> list[tuple[str, bytes]]:
-    """A map has each name once: the last value stands."""
+    """Return the fields as a map; of a repeated name the last value is kept."""
     found = {fields[i].decode("utf-8", "backslashreplace"): fields[i + 1] for i in range(0, len(fields), 2)}
     return list(found.items())
 

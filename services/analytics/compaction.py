@@ -1,4 +1,4 @@
-"""Hours of many small files written anew as few large ones, and what is too old named for removal."""
+"""Rewrite hours of many small files as few large ones, and list expired folders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from services.analytics.summaries import Summaries
 from services.analytics.tables import AGGREGATES
 from services.analytics.tasks import carried_out
 
-MANY = 8  # small files of an hour that may stay as they are
+MANY = 8  # small files of an hour that are not compacted
 ROWS_A_FILE = 2_000_000
 HELD_ROWS = 200_000  # written together
 HELD_OCTETS = 64 << 20
@@ -44,8 +44,8 @@ def compact(
     kind: Kind,
     moves: list[Move],
 ) -> tuple[list[Move], list[str]]:
-    """The moves with compacted files instead of small ones, and the small ones that are then to be removed."""
-    coming = defaultdict[str, list[str]](list)  # what is staged, by the folder where it goes
+    """Return the moves with compacted files instead of small ones, and the small files to remove."""
+    coming = defaultdict[str, list[str]](list)  # staged files by target folder
     for source, target in moves:
         if target.startswith(f"archive/{kind}/"):
             coming[target.rpartition("/")[0]].append(source)
@@ -58,7 +58,7 @@ def compact(
     told = carried_out(spark, parts, Joining(files.output, f"{staging}/compact/{kind}"), TOLD)
     left = {each["path"] for each in told if each["left"]}
     if left:
-        text = "files with columns that this program does not know, of a newer one, stay as they are"
+        text = "files of a newer version with unknown columns are not compacted"
         log.warning(text, extra={"action": "left", "kind": str(kind), "files": len(left)})
     joined = {path for part in parts for path in part.files} - left
     written = [each for each in told if not each["left"]]
@@ -68,10 +68,10 @@ def compact(
 
 
 def small_files(files: Files, compute: Compute, folder: str, new: list[str]) -> list[str]:
-    """Of an hour's files, those that are there first, each with less than half of what a full one has.
+    """Return the hour's files that have less than half of a full one, existing files first.
 
-    Others stay as they are: joined again by each run that adds to the hour, they would be written again and again.
-    Where there are not too many in all, none is looked at.
+    Larger files are kept: each run that adds to the hour would rewrite them again. If an hour has few files, none is
+    opened.
     """
     old = files.sizes(folder)
     if len(old) + len(new) <= MANY:
@@ -92,7 +92,7 @@ def _moves(told: list[dict[str, Any]], run: str, kind: Kind) -> list[Move]:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """An hour's files, by paths below the output."""
+    """The files of an hour to be joined, as paths below the output."""
 
     kind: Kind
     hour: str
@@ -101,15 +101,16 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What a task does: the rows one file after the other, as they stand, in larger files and groups.
+    """The work of a task: copy the rows of one file after the other into larger files and row groups.
 
-    It tells of the files that it wrote, and of those that it left alone: joined, they would lose columns.
+    It reports the files written, and the files left as they are because joining would drop their columns.
     """
 
     output: str
     folder: str
 
     def __call__(self, name: str, part: Joined) -> list[dict[str, Any]]:
+        """Join the files of an hour. name: unique to the attempt."""
         files, root = opened(self.output)
         written = _Written(files, f"{root}/{self.folder}/{name}", part.kind)
         known = [path for path in part.files if is_known(files, root, path, part.kind)]
@@ -144,7 +145,7 @@ class _Written:
 
     def _write(self) -> None:
         if self._paths and not self._held:
-            return  # the last file had just been full
+            return  # the last file was just closed as full
         rows, self._held = pa.Table.from_batches(self._held, self._schema), []
         if self._writer is None:
             self._paths.append(f"{self._name}-{len(self._paths):04d}.parquet")
@@ -163,7 +164,7 @@ class _Written:
 
 
 def expired(files: Files, ended: Summaries, plan: Plan) -> tuple[str, list[str]]:
-    """The first hour that is kept, and all folders that are older."""
+    """Return the first hour that is kept, and all older folders."""
     if not plan.shape.retention_days:
         return "", []
     now = datetime.fromtimestamp(plan.now_ms / 1000, UTC).strftime("%Y-%m-%dT%H")
@@ -183,14 +184,14 @@ def expired(files: Files, ended: Summaries, plan: Plan) -> tuple[str, list[str]]
 
 
 def _of_day_before(files: Files, root: str, day: str, first: str) -> list[str]:
-    """Folders: all of a day that is over before the first hour, so that nobody asks for it again."""
+    """Return a whole day's folder if the day is before the first hour, otherwise the folders of older hours."""
     if day < first[:10]:
         return [f"{root}/day={day}"]
     return [f"{root}/{hour_path(hour)}" for hour in sorted(hours_of_day(files, root, day)) if hour < first]
 
 
 def _runs_before(files: Files, ended: Summaries, limit_ms: int) -> list[str]:
-    """What is kept of runs: their plans and summaries, their quarantine, and their reports."""
+    """Return the plans, summaries, quarantine and reports of old runs."""
     old = [run for run in read_begun(files, ended).before(limit_ms) if files.exists(done_file(run))]
     kinds = (
         *("runs/{}", "quarantine/dead/run={}", "quarantine/samples/run={}", "quarantine/run={}"),

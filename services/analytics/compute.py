@@ -1,4 +1,4 @@
-"""All tables of the hours that a run touched, from the archive of these hours with what the run adds to it."""
+"""Compute all tables of the hours that a run touched, from their archive and the run's new files."""
 
 from __future__ import annotations
 
@@ -39,37 +39,37 @@ from services.analytics.tables import AGGREGATES, CHANGES, DEATHS, DEPTHS, REDRI
 from services.analytics.tasks import carried_out
 
 log = logging.getLogger(__name__)
-LEAST_ROWS, MOST_ROWS = 500_000, 4_000_000  # of an hour and kind that one task looks at
+LEAST_ROWS, MOST_ROWS = 500_000, 4_000_000  # of an hour and kind for one task
 BY_NAME = {table.name: table for table in AGGREGATES}
 TOLD = {"table": pa.string(), "hour": pa.string(), "path": pa.string()}
 
 
 class Compute:
-    """Reads below `archive` and below the run's staging, writes below the run's staging."""
+    """The tables of a run: reads below `archive` and the run's staging, writes below the run's staging."""
 
     def __init__(
         self, spark: SparkSession, files: Files, plan: Plan, staging: str, written: dict[Kind, Written]
     ) -> None:
-        """written: what was staged of each kind; paths are below `archive/<kind>` of the staging folder."""
+        """written: the staged files by kind; their paths are below `archive/<kind>` of the staging folder."""
         self._spark = spark
         self._files = files
         self._plan = plan
         self._staging = staging
         self._there = {kind: Hours(files, f"archive/{kind}") for kind in AT}
         self._new: dict[Kind, dict[str, list[str]]] = {kind: {} for kind in AT}
-        self._rows: dict[str, int] = {}  # of files whose number of rows is known
+        self._rows: dict[str, int] = {}  # known numbers of rows by file
         for kind, each in written.items():
             for file in each.files:
                 path = f"{staging}/archive/{kind}/{file.path}"
                 self._new[kind].setdefault(file.hour, []).append(path)
                 self._rows[path] = file.rows
-            self._new[kind].pop("", None)  # which nobody counts
+            self._new[kind].pop("", None)  # the quarantine
         self.new = {hour for hours in self._new.values() for hour in hours}
         self.hours = self._touched()
-        self._judged = self.hours  # those whose changes were looked for
+        self._judged = self.hours  # hours whose changes were computed
 
     def _touched(self) -> list[str]:
-        """Hours with new rows, and those after them, whose differences begin there; none that are closed."""
+        """Return hours with new rows, and the hours after them, whose differences depend on them; not closed hours."""
         own = self.new | {hour for hour in self._plan.again if self._is_known(hour)}
         after = {hour for each in own if self._is_known(hour := later(each, 1))}
         return sorted(hour for hour in own | after if hour >= self._plan.closed)
@@ -78,22 +78,23 @@ class Compute:
         return hour in self.new or any(hour in there for there in self._there.values())
 
     def skipped(self) -> list[str]:
-        """Hours with new rows that are closed."""
+        """Return the closed hours with new rows."""
         return sorted(self.new - {*self.hours})
 
     def late(self, first: str) -> int:
-        """New rows of those hours that are not before the first that is kept: the archive alone has them."""
+        """Return the number of new rows of closed hours from `first` on, which are only archived."""
         hours = [hour for hour in self.skipped() if hour >= first]
         paths = [path for hour in hours for of in self._new.values() for path in of.get(hour, ())]
         return sum(self._rows[path] for path in paths)
 
     def paths(self, kind: Kind, hour: str) -> list[str]:
-        """Files of what the archive will have of an hour, those that are there first."""
+        """Return the files of an hour in the future archive, existing ones first."""
         folder = f"archive/{kind}/{hour_path(hour)}"
         old = [*self._files.walk(folder)] if hour in self._there[kind] else []
         return [*old, *sorted(self._new[kind].get(hour, ()))]
 
     def write_all(self) -> None:
+        """Compute and stage all tables."""
         with self._timed("of hours"):
             shares = self._shares()
             work = _Work(self._files.output, f"{self._staging}/parts", self._plan.shape)
@@ -111,7 +112,7 @@ class Compute:
         log.info("tables computed", extra={"action": "tables", "tables": name, "seconds": seconds})
 
     def _shares(self) -> list[Share]:
-        """The largest first: the last task is not to be a long one."""
+        """Return the work of the tasks, the largest first, so that the last task is not a long one."""
         found = {(kind, hour): self.paths(kind, hour) for kind in AT for hour in self.hours}
         rows = self.numbers_of_rows([path for paths in found.values() for path in paths])
         sizes = {key: sum(rows[path] for path in paths) for key, paths in found.items()}
@@ -125,7 +126,7 @@ class Compute:
         return shares
 
     def numbers_of_rows(self, paths: list[str]) -> Mapping[str, int]:
-        """Of these files, and of others; each is asked once. Raises OutputError."""
+        """Return the rows by file, of these files and others; each file is read once. Raises OutputError."""
         files, root = opened(self._files.output)
         unknown = [path for path in paths if path not in self._rows]
         with ThreadPoolExecutor(READERS) as readers:
@@ -134,7 +135,7 @@ class Compute:
         return self._rows
 
     def _collect(self, told: list[dict[str, Any]]) -> None:
-        """Each hour's parts of a table as its one file."""
+        """Merge each hour's parts of a table into its one file."""
         parts = defaultdict(list)
         for each in told:
             parts[each["table"], each["hour"]].append(each["path"])
@@ -164,9 +165,9 @@ class Compute:
                 self._write(REDRIVES, hour, rows)
 
     def _write_changes(self) -> None:
-        """Of hours that have ended, from the first that is computed on: it is history to those behind it.
+        """Stage the table changes for ended hours from the first computed one on, which is history of later hours.
 
-        Against what is published of the week before that, and what this run staged.
+        Hours are compared with what is published of the week before and what this run staged.
         """
         if not self.hours:
             return
@@ -180,11 +181,11 @@ class Compute:
             self._write(CHANGES, hour, rows)
 
     def emptied(self) -> list[str]:
-        """Folders of tables that are published and have no row any more; once all is written."""
+        """Return published folders of tables that have no rows any more; call it once all is staged."""
         if not self.hours:
             return []
         of = {table: {*self.hours, *(self._judged if table is CHANGES else ())} for table in AGGREGATES}
-        first = self.hours[0]  # no hour is judged before it
+        first = self.hours[0]  # no earlier hour has changes
         staged = {table: hours_below(self._files, f"{self._staging}/aggregates/{table.name}") for table in of}
         return [
             f"aggregates/{table.name}/{hour_path(hour)}"
@@ -195,7 +196,7 @@ class Compute:
         ]
 
     def _of_hours(self, table: Table, hours: list[str]) -> pa.Table:
-        """Rows with the column HOUR: what this run staged of an hour, else what is published."""
+        """Return rows with the column HOUR: staged by this run, otherwise published."""
         staged, published = f"{self._staging}/aggregates", "aggregates"
         there = {
             root: hours_below(self._files, f"{root}/{table.name}", min(hours, default=""))
@@ -211,7 +212,7 @@ class Compute:
 
 
 class _Work:
-    """Of each share the tables, a file each."""
+    """The work of a task: write the tables of a share, a file each."""
 
     def __init__(self, output: str, folder: str, shape: Shape) -> None:
         self._output = output

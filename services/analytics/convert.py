@@ -1,6 +1,6 @@
-"""Columns out of values as the store has them, a page at a time; whatever cannot be read is said of its row alone.
+"""Convert columns of stored values a page at a time; an unreadable value is a problem of its row only.
 
-A value that is well costs no Python of its own: a column is looked at value by value only when it fails as a whole.
+A column is converted as a whole; values are inspected one by one only if that fails.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import pyarrow.compute as pc
 from services.analytics.schema import COUNTS, INT, LONG, OCTETS, REASONS, TEXT, TIME
 from services.store.model import CLASSES
 
-LATEST_MS = 7_258_118_400_000  # the year 2200: what is later is no time that anything happened
+LATEST_MS = 7_258_118_400_000  # the year 2200; later times are invalid
 MAX_LONG = (1 << 63) - 1
-# More than an interval can have. Sums of an hour stay exact in 64 bits: of that there would have to be 2**23 samples.
+# More than an interval can have. Sums of an hour stay exact in 64 bits, up to 2**23 such samples.
 MOST_COUNTED = 1 << 40
-MOST_EVER = (
-    1 << 53
-)  # more than a queue can have had in its life, in messages, octets or ms; floats know these exactly
+# More than a queue can have had in its life, in messages, octets or ms; floats represent these exactly.
+MOST_EVER = 1 << 53
 MAX_INT = (1 << 31) - 1
 DIGITS = 19
 HISTOGRAM = r"^[0-9]+(,[0-9]+){15}$"  # CLASSES of them
-SHOWN = 40  # characters of a bad value that are told
+SHOWN = 40  # characters of a bad value in an error
 
 
 @dataclass
 class Problems:
-    """Why rows cannot be read: the first reason found of each."""
+    """Why rows cannot be read: the first reason of each."""
 
     found: dict[int, str] = field(default_factory=dict)
 
     def add(self, row: int, why: str) -> None:
+        """Note a reason, unless the row has one."""
         self.found.setdefault(row, why)
 
 
@@ -42,16 +42,17 @@ Convert = Callable[[str, Values, Problems], pa.Array]
 
 
 def shown(value: bytes) -> str:
-    """As much of a value as an error may show."""
+    """Return the part of a value that an error may show."""
     return repr(value[:SHOWN].decode("utf-8", "backslashreplace")) + ("..." if len(value) > SHOWN else "")
 
 
 def octets(_name: str, values: Values, _problems: Problems) -> pa.Array:
+    """Return a column of octets."""
     return pa.array(values, OCTETS)
 
 
 def text(_name: str, values: Values, _problems: Problems) -> pa.Array:
-    """Octets that are no UTF-8 stand as `\\xNN`: names and errors may be any."""
+    r"""Return a column of texts; octets that are not UTF-8 become `\xNN`."""
     try:
         return pa.array(values, OCTETS).cast(TEXT)
     except pa.ArrowInvalid:
@@ -59,38 +60,40 @@ def text(_name: str, values: Values, _problems: Problems) -> pa.Array:
 
 
 def count(name: str, values: Values, problems: Problems) -> pa.Array:
-    """Of an interval: from 0 up to MOST_COUNTED."""
+    """Return a column of counts of an interval, from 0 to MOST_COUNTED."""
     return _numbers(name, values, problems, MOST_COUNTED)
 
 
 def total(name: str, values: Values, problems: Problems) -> pa.Array:
-    """Of a queue's whole life: from 0 up to MOST_EVER."""
+    """Return a column of totals since a queue's creation, from 0 to MOST_EVER."""
     return _numbers(name, values, problems, MOST_EVER)
 
 
 def small(name: str, values: Values, problems: Problems) -> pa.Array:
+    """Return a column of 32-bit numbers."""
     return _numbers(name, values, problems, MAX_INT).cast(INT)
 
 
 def time(name: str, values: Values, problems: Problems) -> pa.Array:
-    """From ms since 1970."""
+    """Return a column of times from ms since 1970."""
     return as_time(_numbers(name, values, problems, LATEST_MS))
 
 
 def time_or_never(name: str, values: Values, problems: Problems) -> pa.Array:
-    """The same; 0 means never."""
+    """Return a column of times from ms since 1970; null for 0."""
     numbers = _numbers(name, values, problems, LATEST_MS)
     return as_time(pc.if_else(pc.equal(numbers, 0), pa.scalar(None, LONG), numbers))
 
 
 def as_time(milliseconds: pa.Array) -> pa.Array:
+    """Return ms since 1970 as times."""
     return pc.multiply(milliseconds, 1000).cast(TIME)
 
 
 def _numbers(name: str, values: Values, problems: Problems, most: int) -> pa.Array:
     try:
         texts = pa.array(values, OCTETS).cast(TEXT)
-        numbers = texts.cast(LONG)  # which would take 0x10, too
+        numbers = texts.cast(LONG)  # the cast also accepts 0x10
         if pc.all(pc.ascii_is_decimal(texts)).as_py() and pc.max(numbers).as_py() <= most:
             return numbers
     except pa.ArrowInvalid:
@@ -106,7 +109,7 @@ def _number(name: str, row: int, value: bytes, problems: Problems, most: int) ->
 
 
 def whole(value: bytes) -> int | None:
-    """Of digits alone, and no more than a column of them can hold."""
+    """Return the number in decimal digits, or None for other values and numbers above 63 bits."""
     digits = value.lstrip(b"0") if value.isdigit() else b"-"
     if digits == b"-" or len(digits) > DIGITS:
         return None
@@ -115,7 +118,7 @@ def whole(value: bytes) -> int | None:
 
 
 def histogram(name: str, values: Values, problems: Problems) -> pa.Array:
-    """16 counts with commas between them, each up to MOST_COUNTED."""
+    """Return a column of histograms: 16 counts separated by commas, each up to MOST_COUNTED."""
     try:
         texts = pa.array(values, OCTETS).cast(TEXT)
         if pc.all(pc.match_substring_regex(texts, HISTOGRAM)).as_py():
@@ -137,7 +140,7 @@ def _counts(name: str, row: int, value: bytes, problems: Problems) -> list[int] 
 
 
 def reasons(name: str, values: Values, problems: Problems) -> pa.Array:
-    """'full=3,paused=1', mostly '', up to MOST_COUNTED together; what comes again is read once."""
+    """Return a column of counts by reason, such as 'full=3,paused=1', up to MOST_COUNTED together."""
     known: dict[bytes, list[tuple[str, int]] | None] = {b"": []}
     found = []
     for row, value in enumerate(values):
@@ -163,7 +166,7 @@ def _reasons(name: str, row: int, value: bytes, problems: Problems) -> list[tupl
 
 
 def id_times(ids: pa.Array) -> pa.Array:
-    """When entries were added, by their ids; null where that is no time."""
+    """Return when entries were added, by their ids; null after the year 2200."""
     first = pc.list_element(pc.split_pattern(ids, "-", max_splits=1), 0)
     numbers = first.cast(pa.uint64())  # an id may have any of them
     is_late = pc.greater(numbers, pa.scalar(LATEST_MS, pa.uint64()))

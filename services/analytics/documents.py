@@ -1,4 +1,4 @@
-"""What a run has written down for those after it, read again: who edits such a file is told what is wrong with it."""
+"""Parse the documents that earlier runs wrote; errors name what is wrong in an edited file."""
 
 from __future__ import annotations
 
@@ -10,29 +10,39 @@ from pydantic import AfterValidator, ConfigDict, StringConstraints, TypeAdapter,
 
 NOTHING_ELSE = ConfigDict(extra="forbid")
 Id = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,20}-[0-9]{1,20}$")]
-OWN = "Value error, "  # what pydantic writes before our own words
+OWN = "Value error, "  # pydantic's prefix of our own texts
 T = TypeVar("T")
 
 
 def _hour(text: str) -> str:
     if len(text) != len("YYYY-MM-DDTHH"):
-        raise ValueError("it is no hour, as 2026-01-31T09")
+        raise ValueError("it is not an hour such as 2026-01-31T09")
     datetime.strptime(text, "%Y-%m-%dT%H")
     return text
 
 
 Hour = Annotated[str, AfterValidator(_hour)]
-HourOrNone = Annotated[str, AfterValidator(lambda text: text and _hour(text))]  # '' is none
+HourOrNone = Annotated[str, AfterValidator(lambda text: text and _hour(text))]  # '': no hour
 
 
 def parsed(kind: type[T], told: Any, versions: Collection[int], **known: Any) -> T:
-    """A document of JSON as what it is. known: what one of before does not say. Raises ValueError, in one line."""
+    """Parse a JSON document with a version into a dataclass.
+
+    Args:
+        kind: the class.
+        told: the decoded JSON.
+        versions: versions that can be read.
+        known: values of fields that older versions lack.
+
+    Raises:
+        ValueError: the document is invalid; the text is one line.
+    """
     if not isinstance(told, dict):
-        raise ValueError("it is no object of JSON")
+        raise ValueError("it is not a JSON object")
     version = told.get("version")
     if type(version) is not int or version not in versions:
         raise ValueError(
-            f"its version is {version!r}, and this program reads {' and '.join(map(str, versions))}"
+            f"its version is {version!r}, but this program reads {' and '.join(map(str, versions))}"
         )
     fields = {name: value for name, value in told.items() if name != "version"}
     try:

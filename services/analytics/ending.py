@@ -1,8 +1,8 @@
-"""SIGTERM or Ctrl-C in the middle of a run: it is given up in order, and the next one need not wait for its lock.
+"""Stop a run on SIGTERM or Ctrl-C in order, so that the next one does not wait for its lock.
 
-The main thread mostly waits for Spark. Once that is stopped, by another thread, it fails there and leaves everything
-as any failure does; what was begun is finished by the next run. While Spark starts there is nothing to be given up,
-but neither can it be stopped yet.
+The main thread mostly waits for Spark. When another thread stops Spark, the main thread fails there and cleans up as
+after any failure; the next run finishes the work. While Spark starts, there is no work to stop, but Spark cannot be
+stopped yet either.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the image's first process imports this before it imports Spark
+if TYPE_CHECKING:  # the image's first process imports this module without Spark
     from pyspark.sql import SparkSession
 
 PATIENCE_S = 20.0  # less than the 30 s after which pods are killed
-TERMINATED = 128 + signal.SIGTERM  # as a shell says it of a process that SIGTERM has ended
+TERMINATED = 128 + signal.SIGTERM  # the exit code in a shell after SIGTERM
 INTERRUPTED = 128 + signal.SIGINT
 log = logging.getLogger("services.analytics")
 
 
 class Starting:
-    """From now on the first SIGINT is remembered, until Spark can be told to end: else Java would stay for a while.
+    """Remember the first SIGINT until Spark can be stopped; otherwise Java would keep running for a while.
 
-    A second one ends the process there and then; Java ends when it finds that nobody holds its input any more.
+    A second SIGINT ends the process at once; Java ends when its input closes.
     """
 
     def __init__(self) -> None:
@@ -34,19 +34,19 @@ class Starting:
 
     def _asked(self, _number: int, _frame: object) -> None:
         if self.is_asked:
-            log.warning("told to end once more: it ends at once", extra={"action": "terminated"})
+            log.warning("second signal: stopping at once", extra={"action": "terminated"})
             os._exit(INTERRUPTED)
         self.is_asked = True
-        text = "told to end: it does once Spark has started; told once more, it ends at once"
+        text = "interrupted: stopping once Spark has started; another signal stops the run at once"
         log.warning(text, extra={"action": "terminated"})
 
 
 class Ending:
-    """From now on SIGTERM and SIGINT stop Spark."""
+    """Stop Spark on SIGTERM and SIGINT."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self.code = 0  # of the process, once it is to end
-        # not by the session itself: the main thread still uses that
+        self.code = 0  # exit code, set by a signal
+        # not the session itself, which the main thread still uses
         self._context: Any = spark.sparkContext._jsc  # noqa: SLF001 - PySpark offers no other way to Java
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._asked)
@@ -54,7 +54,9 @@ class Ending:
     def _asked(self, number: int, _: object) -> None:
         if not self.code:
             self.code = 128 + number
-            log.warning("told to end: the next run finishes this one", extra={"action": "terminated"})
+            log.warning(
+                "stopping on a signal; the next run finishes this one", extra={"action": "terminated"}
+            )
             threading.Thread(target=self._stop, name="ending", daemon=True).start()
 
     def _stop(self) -> None:

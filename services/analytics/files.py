@@ -1,7 +1,6 @@
-"""The output folder, wherever it is: on this machine, or S3. Paths are relative to it, with `/` between their parts.
+"""Access the output folder, on this machine or in S3. Paths are relative to it, with `/` between parts.
 
-All of it goes by Arrow's file systems, as what the tasks write does: so there is one set of them and of credentials,
-and nothing of it needs Java.
+All access uses Arrow's file systems, as in the tasks: one implementation, one set of credentials, no Java.
 """
 
 from __future__ import annotations
@@ -21,19 +20,21 @@ from services.analytics.places import OutputError, has_folders, in_one_line, mak
 from services.outside.document import BadDocument, read_json
 
 PARQUET = ".parquet"
-TEMPORARY = ".writing"  # behind the name of a file that is not whole yet
-SETTLERS = 8  # files at a time that are brought to the disk
+TEMPORARY = ".writing"  # suffix of an incomplete file
+SETTLERS = 8  # files that are synced at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
+    """An entry of a folder."""
+
     name: str
     is_folder: bool
     octets: int
 
 
 class Files:
-    """Raises OutputError from every method."""
+    """The files of the output. Every method raises OutputError."""
 
     def __init__(self, output: str) -> None:
         self.output = output
@@ -43,26 +44,27 @@ class Files:
         self._has_folders = has_folders(self._files)
 
     def uri(self, path: str) -> str:
-        """For people, and for Spark."""
+        """Return the URL of a path without credentials, for texts and for Spark."""
         return f"{self._url}/{path}" if path else self._url
 
     def exists(self, path: str) -> bool:
+        """Return whether a file or folder exists."""
         with _explained(path):
             return bool(self._files.get_file_info(self._path(path)).type != FileType.NotFound)
 
     def list(self, path: str) -> list[Found]:
-        """What is in a folder, by name; nothing if there is no such folder."""
+        """Return the entries of a folder by name; none if it does not exist."""
         with _explained(path):
             found = self._files.get_file_info(FileSelector(self._path(path), allow_not_found=True))
         listed = [Found(each.base_name, each.type == FileType.Directory, each.size or 0) for each in found]
         return sorted(listed, key=lambda each: each.name)
 
     def walk(self, path: str) -> Iterator[str]:
-        """All files of Parquet below a folder, by path; others, or with `_` or `.` in front, are nobody's data."""
+        """Yield all Parquet files below a folder, by path, except those whose names begin with `_` or `.`."""
         return (below for below, _ in self._walk(path))
 
     def sizes(self, path: str) -> dict[str, int]:
-        """The same with their octets, in the same order."""
+        """Return the same files with their octets, in the same order."""
         return dict(self._walk(path))
 
     def _walk(self, path: str) -> Iterator[tuple[str, int]]:
@@ -73,16 +75,19 @@ class Files:
                 yield f"{path}/{each.name}", each.octets
 
     def read_json(self, path: str) -> Any:
+        """Return the decoded JSON of a file."""
         try:
             return read_json(self.read_octets(path))
         except BadDocument as error:
-            raise OutputError(f"{self.uri(path)} is no JSON: {error}") from None
+            raise OutputError(f"{self.uri(path)} is not JSON: {error}") from None
 
     def read_octets(self, path: str) -> bytes:
+        """Return the content of a file."""
         with _explained(path), self._files.open_input_file(self._path(path)) as stream:
             return bytes(stream.read())
 
     def octets_if_there(self, path: str) -> bytes | None:
+        """Return the content of a file, or None if it does not exist."""
         try:
             return self.read_octets(path)
         except OutputError as error:
@@ -91,14 +96,14 @@ class Files:
             raise
 
     def write_json(self, path: str, content: Any) -> None:
-        """Whole or not at all: whoever reads finds the old content or the new, also after a power cut."""
+        """Write a file atomically: readers find the old content or the new, also after a power cut."""
         self._write(path + TEMPORARY, content)
         self.settle([path + TEMPORARY])
         self.move(path + TEMPORARY, path)
         self.settle([path.rpartition("/")[0]])
 
     def create_json(self, path: str, content: Any) -> bool:
-        """Whether it was there not yet, and now is."""
+        """Create a file and return whether it did not exist before."""
         if self.exists(path):
             return False
         mine = f"{path}.{content['owner']}"
@@ -110,7 +115,7 @@ class Files:
             self.delete(mine)
 
     def _is_first(self, mine: str, path: str) -> bool:
-        """Of all who try at once, where links are known; elsewhere a moment is left in which two may be."""
+        """Create the file from `mine`: exclusive where links are supported; elsewhere two may rarely succeed."""
         if self._is_local:
             try:
                 os.link(self._path(mine), self._path(path))
@@ -118,24 +123,24 @@ class Files:
             except FileExistsError:
                 return False
             except OSError:
-                pass  # not every file system has links
+                pass  # not all file systems support links
         if self.exists(path):
             return False
         self.move(mine, path)
         return True
 
     def move(self, source: str, target: str) -> None:
-        """In place of what is there. A move that was done before is not done again."""
+        """Move a file in place of the target. Does nothing if it was already moved."""
         if not self.exists(source):
             if not self.exists(target):
-                raise OutputError(f"{self.uri(source)} is to be moved, and is gone: somebody else removed it")
+                raise OutputError(f"{self.uri(source)} cannot be moved: it was removed by another program")
             return
         self._make_folder_of(target)
         with _explained(target):
             self._files.move(self._path(source), self._path(target))
 
     def delete(self, path: str) -> None:
-        """A file, or a folder with everything in it; it may be gone already."""
+        """Delete a file, or a folder with its content, if it exists."""
         with _explained(path):
             try:
                 if self._files.get_file_info(self._path(path)).type == FileType.Directory:
@@ -146,7 +151,7 @@ class Files:
                 pass
 
     def _delete_folder(self, path: str) -> None:
-        """What stands for a folder in a store of objects goes last: not all of them let it go before what is in it."""
+        """Delete a folder. In object stores, placeholders of folders go last, as some refuse it otherwise."""
         if not self._has_folders:
             below = self._files.get_file_info(FileSelector(path, recursive=True))
             for each in below:
@@ -158,7 +163,7 @@ class Files:
         self._files.delete_dir(path)
 
     def settle(self, paths: Iterable[str]) -> None:
-        """Files and folders, so that they outlive a power cut. What a store of objects has taken, it has."""
+        """Sync files and folders to the disk. Object stores need no sync."""
         if self._is_local:
             with ThreadPoolExecutor(SETTLERS) as settlers:
                 for _ in settlers.map(self._settle, dict.fromkeys(paths)):
@@ -169,7 +174,7 @@ class Files:
             try:
                 opened = os.open(self._path(path), os.O_RDONLY)
             except FileNotFoundError:
-                return  # moved before, by the run that this one goes on with
+                return  # moved by the run that this one resumes
             try:
                 os.fsync(opened)
             finally:
@@ -179,7 +184,7 @@ class Files:
         self.write_octets(path, json.dumps(content, indent=1, sort_keys=True).encode())
 
     def write_octets(self, path: str, content: bytes) -> None:
-        """In place of what is there; not at once: for what nobody looks at yet."""
+        """Write a file in place of what exists, not atomically: only for files that are not visible yet."""
         self._make_folder_of(path)
         with _explained(path), self._files.open_output_stream(self._path(path)) as stream:
             stream.write(content)
@@ -194,7 +199,7 @@ class Files:
 
 @contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """What was wrong with a path, in one line."""
+    """Raise errors of a path as OutputError in one line."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:

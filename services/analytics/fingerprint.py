@@ -1,4 +1,4 @@
-"""What makes messages and errors alike: their text without what differs from one to the next."""
+"""Fingerprint messages and errors: similar ones differ only in variable parts of their text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from services.analytics.schema import TEXT
 from services.analytics.settings import FINGERPRINTED
 
-# hex numbers of 8 digits and more with what hangs on them by hyphens (UUIDs), and numbers: one symbol for all, as one
-# may look like the other
+# Hex numbers of at least 8 digits, also joined by hyphens (UUIDs), and decimal numbers. One symbol for all, as some
+# hex numbers look like decimal ones.
 VARIABLE = "[0-9a-fA-F]{8,}(?:-[0-9a-fA-F]{4,})*|[0-9]+"
 SYMBOL = "0"
 SPACE = r"[ \t\n\v\f\r]+"
@@ -20,12 +20,12 @@ PATTERN = 200  # characters of a pattern
 
 
 def normalised(values: pa.Array) -> pa.Array:
-    """Variable parts as one symbol, white space as one blank. Of octets each is a character (Latin-1)."""
+    """Replace variable parts by one symbol and white space by one blank. Octets are matched as Latin-1."""
     return pc.replace_substring_regex(pc.replace_substring_regex(values, VARIABLE, SYMBOL), SPACE, " ")
 
 
 def fingerprints(bodies: pa.Array) -> pa.Array:
-    """16 hex digits of SHA-256 of the normalised first FINGERPRINTED octets; what is alike is hashed once."""
+    """Return 16 hex digits of SHA-256 of the first FINGERPRINTED octets, normalised; equal bodies are hashed once."""
     alike = normalised(pc.binary_slice(bodies, 0, FINGERPRINTED)).dictionary_encode()
     hashes = pa.array([_fingerprint(text) for text in alike.dictionary.to_pylist()], TEXT)
     return hashes.take(alike.indices)
@@ -36,4 +36,5 @@ def _fingerprint(text: bytes) -> str:
 
 
 def patterns(errors: pa.Array) -> pa.Array:
+    """Return normalised errors, at most PATTERN characters each."""
     return pc.utf8_slice_codeunits(normalised(errors), 0, PATTERN)

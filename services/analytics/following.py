@@ -1,7 +1,7 @@
-"""`redis_stream` as the source of a streaming query: offsets are ids by stream, and new queues are found on the way.
+"""Stream reader of `redis_stream`: offsets are ids by stream; new queues are found while the query runs.
 
-What lies between two offsets can be read as often as wanted, until it is trimmed: a batch that is begun again reads the
-same. The last `commit` of a query may never come, so nothing depends on it.
+The range between two offsets can be read repeatedly until it is trimmed: a restarted batch reads the same. Nothing
+depends on `commit`, as the last one of a query may never come.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from services.analytics.pieces import parts, read
 from services.analytics.stretches import Stream
 from services.store.catalogue import BEGINNING, StreamReader, parse_id
 
-Offsets = dict[str, str]  # id of the last entry that was read, by the stream's key; and by SERVED
-SERVED = (
-    ""  # no stream's key: by it, the key of the last stream that had a share of a batch with too few for all
-)
+Offsets = dict[str, str]  # id of the last entry read, by the stream's key; and SERVED
+# The key, which is no stream's, of the last stream with a share in a batch that had too few rows for all.
+SERVED = ""
 
 
 class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The reader of a streaming query."""
+
     def __init__(self, options: Options, names: list[str]) -> None:
         self._options = options
         self._names = names
-        self._frozen: Offsets | None = None  # where a run that reads what is there now has to stop
+        self._frozen: Offsets | None = None  # ends of all streams with the trigger availableNow
 
     def initialOffset(self) -> Offsets:
-        """Where streams that are there now begin; those that come later are read from their beginning."""
+        """Return where existing streams begin; streams created later are read from their beginning."""
         with open_store(self._options) as reading:
             check_places(reading, self._options)
             if self._options.start == BEGINNING:
@@ -47,13 +48,16 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {key: self._options.start_of(key) for key in keys}
 
     def getDefaultReadLimit(self) -> ReadLimit:
+        """Return the limit of a batch, by the option max_rows."""
         return ReadMaxRows(self._options.max_rows) if self._options.max_rows else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
+        """Freeze the ends of all streams for the trigger availableNow."""
         with open_store(self._options) as reading:
             self._frozen = self._ends(reading)
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        """Return the end of the next batch."""
         with open_store(self._options) as reading:
             ends = self._ends(reading) if self._frozen is None else self._frozen
             newer = {key: end for key, end in ends.items() if _is_later(end, start.get(key, BEGINNING))}
@@ -62,14 +66,17 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start | newer
 
     def reportLatestOffset(self) -> Offsets:
+        """Return the current ends of all streams."""
         with open_store(self._options) as reading:
             return self._ends(reading)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        """Return the partitions between two offsets."""
         with open_store(self._options) as reading:
             return parts(reading, self._options, self._between(reading, start, end))
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Yield the record batches of a partition."""
         return read(self._options, partition, self._names)
 
     def _between(self, reading: StreamReader, start: Offsets, end: Offsets) -> Iterator[Stream]:
@@ -83,14 +90,14 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield found
 
     def _ends(self, reading: StreamReader) -> Offsets:
-        """Of every stream that has anything, the last id, or the end that the options say."""
+        """Return the last id, or the end in the options, of every stream that has entries."""
         return {stream.key: stream.end for stream in streams(reading, self._options, lambda _: BEGINNING)}
 
     @staticmethod
     def _limited(reading: StreamReader, start: Offsets, newer: Offsets, rows: int) -> Offsets:
-        """At most so many rows: from each stream its share, and what one leaves over the next one may have.
+        """Return offsets of at most `rows` rows: each stream has its share, and passes on what it does not use.
 
-        Those for which the batch before had none left are the first.
+        Streams without a share in the previous batch come first.
         """
         found: Offsets = {}
         served = start.get(SERVED, "")

@@ -1,4 +1,4 @@
-"""What one task writes: Parquet files of an hour each, several of them open side by side."""
+"""Write a task's Parquet files, one or more for each hour, with several open at a time."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from services.analytics.places import make_folder_of
 from services.analytics.records import by_hour
 from services.analytics.schema import Kind
 
-SPLIT_ROWS = 20_000  # looked at together, to see which hour each is of
-GROUP_ROWS = 200_000  # of an hour, that are written together
-HELD_OCTETS = 96 << 20  # of all hours that wait; then the largest is written
-OPEN = 64  # files; beyond that, the one that was written to longest ago is closed
+SPLIT_ROWS = 20_000  # rows that are split by hour together
+GROUP_ROWS = 200_000  # rows of an hour that are written together
+HELD_OCTETS = 96 << 20  # octets held of all hours; above that, the largest is written
+OPEN = 64  # open files; above that, the least recently written one is closed
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """One file."""
+    """A written file."""
 
-    hour: str  # 'YYYY-MM-DDTHH'; '': what cannot be used
+    hour: str  # 'YYYY-MM-DDTHH'; '': unusable records
     path: str  # below the folder of all tasks
     rows: int
 
 
 def folder_of(hour: str) -> str:
-    """Where an hour's files are; '' is for what has none."""
+    """Return the folder of an hour; '': the quarantine."""
     return f"day={hour[:10]}/hour={hour[11:]}" if hour else "quarantine"
 
 
@@ -45,23 +45,24 @@ class _File:
 
 @dataclass(slots=True)
 class _Held:
-    """What waits of an hour."""
+    """Rows of an hour that wait to be written."""
 
     parts: list[pa.Table] = field(default_factory=list)
     rows: int = 0
     octets: int = 0
 
     def add(self, part: pa.Table) -> None:
+        """Add rows."""
         self.parts.append(part)
         self.rows += len(part)
         self.octets += part.nbytes
 
 
 class HourFiles:
-    """A context manager: only what has ended without an error counts, and nobody looks at the rest."""
+    """A context manager that writes rows to files by hour; files count only if it ends without an error."""
 
     def __init__(self, files: FileSystem, root: str, kind: Kind, task: str) -> None:
-        """task: no other has this name, nor has another attempt of it."""
+        """task: a name that no other task or attempt has."""
         self._files = files
         self._root = root
         self._kind = kind
@@ -69,8 +70,8 @@ class HourFiles:
         self._new: list[pa.RecordBatch] = []
         self._new_rows = 0
         self._held: defaultdict[str, _Held] = defaultdict(_Held)
-        self._open: dict[str, _File] = {}  # by the hour; the one that was written to last is the last
-        self.staged: list[Staged] = []  # those that are whole
+        self._open: dict[str, _File] = {}  # by hour, the most recently written last
+        self.staged: list[Staged] = []  # complete files
 
     def __enter__(self) -> Self:
         return self
@@ -85,6 +86,7 @@ class HourFiles:
         self._open.clear()
 
     def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows with the columns of the archive."""
         self._new.append(rows)
         self._new_rows += len(rows)
         if self._new_rows >= SPLIT_ROWS or rows.nbytes * len(self._new) > HELD_OCTETS:

@@ -1,4 +1,4 @@
-"""Hours, 'YYYY-MM-DDTHH' in UTC, and the folders of them: day=YYYY-MM-DD/hour=HH."""
+"""Compute with hours, 'YYYY-MM-DDTHH' in UTC, and their folders day=YYYY-MM-DD/hour=HH."""
 
 from __future__ import annotations
 
@@ -13,32 +13,35 @@ HOUR = re.compile(r"hour=([01][0-9]|2[0-3])")
 
 
 def later(hour: str, by: int) -> str:
-    """The hour so many hours later."""
+    """Return the hour `by` hours later."""
     return (datetime.strptime(hour, FORMAT) + timedelta(hours=by)).strftime(FORMAT)
 
 
 def hour_at(ms: int) -> str:
-    """Of ms since 1970."""
+    """Return the hour of a time in ms since 1970."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime(FORMAT)
 
 
 def has_ended(hour: str, now_ms: int) -> bool:
+    """Return whether the hour is over."""
     return hour < hour_at(now_ms)
 
 
 def hour_path(hour: str) -> str:
+    """Return the folder of an hour."""
     day, _, number = hour.partition("T")
     return f"day={day}/hour={number}"
 
 
 def days_below(files: Files, path: str) -> list[str]:
-    """Which days a folder has, in order; folders of other names are somebody else's."""
+    """Return the days of a folder in order; folders with other names are ignored."""
     return [
         each.name.removeprefix("day=") for each in files.list(path) if each.is_folder and _is_day(each.name)
     ]
 
 
 def hours_of_day(files: Files, path: str, day: str) -> set[str]:
+    """Return the hours of a day in a folder."""
     return {
         f"{day}T{hour.name.removeprefix('hour=')}"
         for hour in files.list(f"{path}/day={day}")
@@ -47,13 +50,13 @@ def hours_of_day(files: Files, path: str, day: str) -> set[str]:
 
 
 def hours_below(files: Files, path: str, first: str = "") -> set[str]:
-    """Which hours a folder has, from one on: no day before it is asked for."""
+    """Return the hours of a folder from `first` on, without listing earlier days."""
     days = (day for day in days_below(files, path) if day >= first[:10])
     return {hour for day in days for hour in hours_of_day(files, path, day) if hour >= first}
 
 
 class Hours:
-    """Which hours a folder has: a day is asked for when one of its hours is, and once."""
+    """The hours of a folder; each day is listed once, when one of its hours is asked for."""
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files

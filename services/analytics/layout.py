@@ -1,4 +1,4 @@
-"""Which fields an entry of each kind has, how they are read, and into which columns they go."""
+"""Define the fields of each kind of entry, their conversion, and their columns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ VERSION = b"1"  # of samples
 
 @dataclass(frozen=True, slots=True)
 class Field:
+    """A field of an entry."""
+
     column: str
     convert: Convert
-    name: str = ""  # in the entry; '': as the column
+    name: str = ""  # name in the entry; '': that of the column
     needed: bool = True  # an entry without it is malformed
-    default: bytes | None = None  # as if it were there; None: null
+    default: bytes | None = None  # used if it is missing; None: null
 
     @property
     def key(self) -> bytes:
+        """Return the name in the entry."""
         return (self.name or self.column).encode()
 
 

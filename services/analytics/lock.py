@@ -1,7 +1,7 @@
-"""One run at a time: a file in the output that says whose turn it is, renewed while he lives.
+"""Lock the output for one run at a time, by a file that the run renews.
 
-Clocks are not compared: a lock is nobody's when its content has not changed for as long as it promised to. A file
-system without exclusive creation (s3a) leaves a moment in which two may take it; both read it again before they write.
+Clocks are not compared: a lock expires if its content did not change for the time that it states. On a file system
+without exclusive creation (s3a), two runs may take it at the same moment; both check it again before they write.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from services.store.redis import machine
 
 LOCK = "runs/lock.json"
 LOOK_S = 0.2
-RENEWALS = 4  # in the time after which it would be nobody's
+RENEWALS = 4  # renewals in the time after which the lock expires
 log = logging.getLogger(__name__)
 
 
 class Locked(Exception):
-    """Another run is at work in this output."""
+    """Another run is active in this output."""
 
 
 class Lock:
-    """Held inside its `with`. Raises Locked, OutputError."""
+    """The lock, held inside its `with` block. Raises Locked, OutputError."""
 
     def __init__(self, files: Files, lock_s: float) -> None:
         self._files = files
@@ -54,21 +54,23 @@ class Lock:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._renewing.join()
-        with suppress(Locked):  # it may be another's since anybody looked: that one is at work
+        with suppress(Locked):  # another run may have taken it since the last check
             self.check()
             self._files.delete(LOCK)
 
     def check(self) -> None:
-        """Raises Locked if somebody else has taken it meanwhile."""
+        """Raise Locked if another run has taken the lock."""
         if not self._lost and (octets := self._octets()) is None:
             self._lost = "removed"
         elif not self._lost:
             found = _told(octets)
             self._lost = (
-                "" if found.get("owner") == self._owner else f"taken by {found.get('host', 'nobody')}"
+                ""
+                if found.get("owner") == self._owner
+                else f"taken by {found.get('host', 'an unknown host')}"
             )
         if self._lost:
-            raise Locked(f"{self._files.uri(LOCK)} was {self._lost} while this run was at work: it stops")
+            raise Locked(f"{self._files.uri(LOCK)} was {self._lost} during this run; the run stops")
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -82,7 +84,7 @@ class Lock:
         }
 
     def _octets(self) -> bytes | None:
-        """None: there is no lock."""
+        """Return the content of the lock, or None without a lock."""
         try:
             return self._files.read_octets(LOCK) if self._files.exists(LOCK) else None
         except OutputError:
@@ -91,14 +93,14 @@ class Lock:
             return None
 
     def _wait_for_end_of(self, octets: bytes | None) -> None:
-        """What nobody can read nobody renews, either."""
+        """Wait until the lock expires. A lock that cannot be parsed expires too."""
         other = _told(octets)
         end = time.monotonic() + float(other.get("lock_s", self._lock_s))
         while octets is not None and not _is_dead(other) and time.monotonic() < end:
             time.sleep(LOOK_S)
             now = self._octets()
             if now not in (None, octets):
-                raise Locked(f"another run is at work: process {other.get('pid')} on {other.get('host')}")
+                raise Locked(f"another run is active: process {other.get('pid')} on {other.get('host')}")
             octets = now
 
     def _renew(self) -> None:
@@ -108,15 +110,13 @@ class Lock:
                 self._renewed += 1
                 self._files.write_json(LOCK, self._content())
             except Locked:
-                return  # whoever holds it looks before his next step
+                return  # the run checks the lock before its next step
             except OutputError as error:
-                log.warning(
-                    "the lock was not renewed, and is tried again: %s", error, extra={"action": "lock"}
-                )
+                log.warning("lock renewal failed and is retried: %s", error, extra={"action": "lock"})
 
 
 def _told(octets: bytes | None) -> dict[str, Any]:
-    """Nothing, where it is not what a run writes."""
+    """Return the parsed lock; empty if it is invalid."""
     try:
         found = read_json(octets or b"")
         float(found.get("lock_s", 0)), int(found.get("pid", 0))
@@ -126,12 +126,12 @@ def _told(octets: bytes | None) -> dict[str, Any]:
 
 
 def _is_dead(other: dict[str, Any]) -> bool:
-    """Whether it was a process of this machine and is not there any more: nobody has to wait for its end."""
+    """Return whether the owner was a process of this machine that has ended, so there is no need to wait."""
     return other.get("boot") == machine() and _started(int(other.get("pid", 0))) != other.get("started")
 
 
 def _started(pid: int) -> str:
-    """When a process started, in ticks; '': there is none."""
+    """Return when a process started, in ticks; '': no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

@@ -1,6 +1,6 @@
-"""What runs could not read, or not use, by the hour in which each was planned: a report says it for all of its period.
+"""Count what runs could not read or use, by the hour of their planning, for the reports of a period.
 
-A run of its own accord knows of itself alone, and what it missed stays missing in the tables that later reports read.
+A run knows only itself, but what it missed stays missing in the tables that later reports read.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from services.analytics.hours import hour_at
 from services.analytics.publish import runs
 from services.analytics.summaries import Summaries
 
-MOST_HOURS = 1000  # that are remembered; a report is about 168 at most
+MOST_HOURS = 1000  # hours that are kept; a report covers at most 168
 Missing = dict[str, dict[str, int]]  # by hour, 'YYYY-MM-DDTHH'; only what is more than 0
 
 
 def with_run(known: Missing, summary: Mapping[str, Any]) -> Missing:
-    """And what this run has missed."""
+    """Return the counts including those of this run."""
     dead, samples = summary["dead"], summary["samples"]
     counts = {
         "lost_samples": samples["lost"],
         "quarantined_dead": dead["quarantined"],
         "quarantined_samples": samples["quarantined"],
-        "lost_streams": len(summary.get("lost_streams", ())),  # a run of before does not say
+        "lost_streams": len(summary.get("lost_streams", ())),  # missing in summaries of older versions
         "late": summary.get("late", 0),
     }
     own = {name: number for name, number in counts.items() if number}
@@ -37,7 +37,7 @@ def with_run(known: Missing, summary: Mapping[str, Any]) -> Missing:
 
 
 def of_runs(files: Files, ended: Summaries) -> Missing:
-    """What all runs that are done have said of themselves: of an output whose state does not tell."""
+    """Return the counts of all runs by their summaries, for an output whose state lacks them."""
     found: Missing = {}
     for run in runs(files):
         if (summary := ended.of(run)) is not None:
@@ -46,7 +46,7 @@ def of_runs(files: Files, ended: Summaries) -> Missing:
 
 
 def since(known: Missing, first: str) -> dict[str, int]:
-    """The sums of runs that were planned in this hour or later."""
+    """Return the sums over runs that were planned in this hour or later."""
     return dict(sum((Counter(counts) for hour, counts in _behind(known, first)), Counter[str]()))
 
 

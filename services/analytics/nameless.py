@@ -1,7 +1,7 @@
-"""A name for a user id that has none: Java refuses to run Spark without (`LoginException: invalid null input: name`).
+"""Give a user id without a name one, as Java refuses to run Spark without (`invalid null input: name`).
 
-Containers run as any user id (`docker run -u 123456`, OpenShift). libnss_wrapper answers their look-ups of users from a
-file of our own. Imports nothing that takes time.
+Containers run as any user id (`docker run -u 123456`, OpenShift). libnss_wrapper answers user look-ups from a
+generated file. Imports nothing that takes time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Options of the data source `redis_stream`, as Spark gives them: texts, their names in any case."""
+"""Parse the options of the data source `redis_stream`: texts, whose names are not case-sensitive."""
 
 from __future__ import annotations
 
@@ -23,37 +23,48 @@ MAX_NUMBER = 1 << 31
 
 
 class OptionError(ValueError):
-    """An option that cannot be used; the text says what to write."""
+    """An option is unknown, missing or invalid; the text says what to write."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is read, and how."""
+    """Checked options of a query. `parse` makes them of Spark's texts."""
 
-    url: str = field(repr=False)  # it has a password
-    kind: Kind = Kind.ENTRIES
-    stream: str = ""  # only of `entries`
-    domains: tuple[str, ...] = ()  # none: all
-    queues: tuple[str, ...] = ()  # none: all; only of `dead`
-    start: str | dict[str, str] = BEGINNING  # behind it; for each stream, or for all
-    end: str | dict[str, str] = ""  # up to it; '': the last that is there when it is planned
-    rows_per_partition: int = 100_000
-    min_partitions: int = 1
-    page_rows: int = 250
-    bodies: int = WHOLE
-    fail_on_loss: bool = True
-    fail_on_malformed: bool = False
-    reply_timeout_s: float = 30.0
-    patience_s: float = 30.0
-    max_rows: int = 0  # of one batch of a streaming query; 0: all there are
+    # options `url`, `username`, `password`, `passwordFile`: the store
+    url: str = field(repr=False)
+    kind: Kind = Kind.ENTRIES  # option `kind`: `entries`, `dead` or `samples`
+    stream: str = ""  # option `stream`: the key, only of `entries`
+    domains: tuple[str, ...] = ()  # option `domain`: only these, of `dead` and `samples`
+    queues: tuple[str, ...] = ()  # option `queue`: only these, of `dead`
+    # option `start`: the id behind which to read, of each stream or of all
+    start: str | dict[str, str] = BEGINNING
+    # option `end`: the id up to which to read; '': the last one when the query is planned
+    end: str | dict[str, str] = ""
+    rows_per_partition: int = 100_000  # option `rowsPerPartition`: entries of one task, about
+    min_partitions: int = 1  # option `minPartitions`: of each stream, about
+    page_rows: int = 250  # option `pageRows`: entries of one request to the store
+    bodies: int = WHOLE  # option `bodies`: octets of each body to keep; -1: all
+    fail_on_loss: bool = True  # option `failOnDataLoss`: fail if entries are missing
+    fail_on_malformed: bool = False  # option `onMalformed` is `fail`: fail at an unreadable entry
+    reply_timeout_s: float = 30.0  # option `readTimeoutS`: seconds that one answer may take
+    patience_s: float = 30.0  # option `connectTimeoutS`: seconds for which an unreachable store is retried
+    max_rows: int = 0  # option `max_rows`: of one batch of a streaming query; 0: all there are
 
     @classmethod
     def parse(cls, told: Mapping[str, str]) -> Options:
-        """Raises OptionError."""
+        """Check options as Spark passes them.
+
+        Args:
+            told: Texts by option name, in any case. Without `url`, the environment's `PENSTOCK_STORE__URL` or
+                `REDIS_URL` is used.
+
+        Raises:
+            OptionError: For an option that is unknown, missing, invalid, or of no use with this `kind`.
+        """
         given = {name.lower(): value for name, value in told.items()}
         unknown = sorted(set(given) - KNOWN)
         if unknown:
-            raise OptionError(f"there is no option {unknown[0]!r}; there are {', '.join(sorted(_NAMES))}")
+            raise OptionError(f"unknown option {unknown[0]!r}; known options: {', '.join(sorted(_NAMES))}")
         kind = _kind(given.get("kind", Kind.ENTRIES))
         _check_place(kind, given)
         return cls(
@@ -76,10 +87,11 @@ class Options:
         )
 
     def start_of(self, key: str) -> str:
+        """Return the id behind which to read the stream with this key."""
         return self.start if isinstance(self.start, str) else self.start.get(key, BEGINNING)
 
     def end_of(self, key: str) -> str:
-        """Streams that an object does not name are not read: a frozen plan knows all that it means."""
+        """Return the id up to which to read the stream with this key; a stream that `end` does not name is not read."""
         return self.end if isinstance(self.end, str) else self.end.get(key, BEGINNING)
 
 
@@ -88,7 +100,7 @@ _NAMES = (
     *("rowsPerPartition", "minPartitions", "pageRows", "bodies", "failOnDataLoss", "onMalformed"),
     *("connectTimeoutS", "readTimeoutS", "max_rows"),
 )
-# Spark puts `path` among them where a table is loaded by one; it is nobody's mistake, and empty then.
+# Spark adds an empty `path` when a table is loaded.
 KNOWN = {name.lower() for name in _NAMES} | {"path"}
 
 
@@ -96,14 +108,16 @@ def _kind(value: str) -> Kind:
     try:
         return Kind(value.lower())
     except ValueError:
-        raise OptionError(f"option kind is {value!r}: it is one of {', '.join(Kind)}") from None
+        raise OptionError(f"option kind is {value!r}: use one of {', '.join(Kind)}") from None
 
 
 def _check_place(kind: Kind, given: Mapping[str, str]) -> None:
     if kind is Kind.ENTRIES and not given.get("stream"):
-        raise OptionError("option stream is missing: the key of a stream; or say kind 'dead' or 'samples'")
+        raise OptionError("option stream is missing: give the key of a stream, or kind 'dead' or 'samples'")
     if kind is not Kind.ENTRIES and given.get("stream"):
-        raise OptionError(f"option stream has no use with kind '{kind}': its streams are found in the store")
+        raise OptionError(
+            f"option stream cannot be used with kind '{kind}', whose streams are found in the store"
+        )
     if kind is not Kind.DEAD and given.get("queue"):
         raise OptionError("option queue is only for kind 'dead'")
     if kind is Kind.ENTRIES and given.get("domain"):
@@ -114,7 +128,7 @@ def _url(given: Mapping[str, str]) -> str:
     url = given.get("url") or next((os.environ[name] for name in URL_VARIABLES if os.environ.get(name)), "")
     if not url:
         raise OptionError(
-            f"option url is missing, and so are {' and '.join(URL_VARIABLES)} in the environment"
+            f"option url is missing: give it, or set {' or '.join(URL_VARIABLES)} in the environment"
         )
     try:
         StoreUrl.parse(url)
@@ -127,7 +141,7 @@ def _password(given: Mapping[str, str]) -> str:
     if "passwordfile" not in given:
         return given.get("password", "")
     if "password" in given:
-        raise OptionError("options password and passwordFile are both there: give one of them")
+        raise OptionError("options password and passwordFile are both set: give one of them")
     try:
         return Path(given["passwordfile"]).read_text().rstrip("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -140,22 +154,22 @@ def _with_login(url: str, username: str, password: str) -> str:
     if not password:
         raise OptionError("option username needs a password, or a passwordFile")
     if StoreUrl.parse(url).credentials:
-        raise OptionError("the url has a login of its own: leave options username and password out")
+        raise OptionError("option url contains a login: leave out the options username and password")
     scheme, mark, rest = url.partition("://")
     return f"{scheme}{mark}{quote(username, safe='')}:{quote(password, safe='')}@{rest}"
 
 
 def _names(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
-    """Names with commas between them, or a JSON list of them, as names may have commas."""
+    """Return names separated by commas, or a JSON list, as names may contain commas."""
     value = given.get(name, "")
     if not value.startswith("["):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     try:
         found = read_json(value)
     except ValueError as error:
-        raise OptionError(f"option {name} is no JSON list: {error}") from None
+        raise OptionError(f"option {name} is not a JSON list: {error}") from None
     if not all(isinstance(each, str) for each in found):
-        raise OptionError(f"option {name} is a list of names, with commas between them or as JSON")
+        raise OptionError(f"option {name} must be a list of names, separated by commas or as JSON")
     return tuple(found)
 
 
@@ -168,7 +182,7 @@ def _ids(name: str, given: Mapping[str, str], usual: str) -> str | dict[str, str
     try:
         found = read_json(value)
     except ValueError as error:
-        raise OptionError(f"option {name} is no JSON object: {error}") from None
+        raise OptionError(f"option {name} is not a JSON object: {error}") from None
     return {key: _id(name, each) for key, each in found.items()}
 
 
@@ -176,16 +190,14 @@ def _id(name: str, value: object) -> str:
     found = ID.fullmatch(value) if isinstance(value, str) else None
     if found is not None and all(int(number) <= LAST_NUMBER for number in found.groups()):
         return found[0]
-    raise OptionError(
-        f"option {name}: {value!r} is no id: write one as '1700000000000-0', or JSON {{key: id}}"
-    )
+    raise OptionError(f"option {name}: {value!r} is not an id: write '1700000000000-0', or JSON {{key: id}}")
 
 
 def _number(name: str, given: Mapping[str, str], usual: int, least: int) -> int:
     value = given.get(name.lower(), str(usual))
     if DIGITS.fullmatch(value) and least <= int(value) < MAX_NUMBER:
         return int(value)
-    raise OptionError(f"option {name} is {value!r}: it is a number from {least} up to {MAX_NUMBER - 1}")
+    raise OptionError(f"option {name} is {value!r}: use a number from {least} to {MAX_NUMBER - 1}")
 
 
 def _seconds(name: str, given: Mapping[str, str], usual: float) -> float:
@@ -196,7 +208,7 @@ def _seconds(name: str, given: Mapping[str, str], usual: float) -> float:
         found = -1.0
     if 0 < found < MAX_NUMBER:
         return found
-    raise OptionError(f"option {name} is {value!r}: it is a number of seconds above 0")
+    raise OptionError(f"option {name} is {value!r}: use a number of seconds above 0")
 
 
 def _bodies(value: str) -> int:
@@ -205,7 +217,9 @@ def _bodies(value: str) -> int:
         return words[value.lower()]
     if DIGITS.fullmatch(value) and int(value) < MAX_NUMBER:
         return int(value)
-    raise OptionError(f"option bodies is {value!r}: it is full, none, or how many octets of each are kept")
+    raise OptionError(
+        f"option bodies is {value!r}: use full, none, or the number of octets to keep of each body"
+    )
 
 
 def _truth(name: str, given: Mapping[str, str], usual: bool) -> bool:
@@ -216,4 +230,4 @@ def _choice(name: str, given: Mapping[str, str], words: tuple[str, ...], usual: 
     value = given.get(name.lower(), usual or words[0]).lower()
     if value in words:
         return value
-    raise OptionError(f"option {name} is {value!r}: it is {' or '.join(words)}")
+    raise OptionError(f"option {name} is {value!r}: use {' or '.join(words)}")

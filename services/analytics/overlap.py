@@ -1,4 +1,4 @@
-"""What runs have read of a stream whose ids went back: a restored copy has some of it, and new entries behind that."""
+"""Find what runs have read of a stream that was restored: a part of it, followed by new entries."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from services.analytics.hours import hour_at, hour_path, hours_below, later
 from services.analytics.schema import Kind
 from services.store.catalogue import BEGINNING, StreamReader, parse_id
 
-ASKED = 16  # ids at a time: their entries come, too
-LATEST_MS = 253_402_300_799_999  # the year 9999: an id may be anything
+ASKED = 16  # ids at a time; their entries are transferred too
+LATEST_MS = 253_402_300_799_999  # the year 9999; ids may exceed it
 
 
 class Overlap:
-    """Of one stream."""
+    """The overlap of one stream with the archive."""
 
     def __init__(self, files: Files, kind: Kind, key: str) -> None:
         self._files = files
         self._root = f"archive/{kind}"
         self._key = key
         self._hours = hours_below(files, self._root)
-        self._known: dict[str, set[str]] = {}  # ids by hour, of those that were looked at
+        self._known: dict[str, set[str]] = {}  # ids by hour, of hours read so far
 
     def end(self, reading: StreamReader, last: str) -> tuple[str, int]:
-        """The last entry that the archive has, and how many are behind it. Raises StoreError, OutputError.
+        """Return the last entry in the archive and the number of entries after it. Raises StoreError, OutputError.
 
-        last: of the stream. What is older than all of the archive was read before it was removed from there.
+        last: last id of the stream. Entries older than the whole archive count as read.
         """
         place, number = last, 0
         while found := reading.ids_before(self._key, place, ASKED):
@@ -41,7 +41,7 @@ class Overlap:
         return BEGINNING, number
 
     def _has(self, identifier: str) -> bool:
-        """A letter's hour is that of its death, which is its id's but for the turn of an hour."""
+        """Return whether the archive has the entry. A letter's hour is that of its id or the one before."""
         ms, _ = parse_id(identifier)
         hour = hour_at(min(ms, LATEST_MS))
         if self._hours and hour < min(self._hours):
@@ -64,6 +64,6 @@ class Overlap:
         with named(path):
             rows = pq.ParquetFile(pa.BufferReader(octets)).read(["stream", "id"])
             if len(rows.column_names) < 2:
-                raise Foreign("it has no columns stream and id: no run has written it")
+                raise Foreign("it has no columns stream and id; it was not written by a run")
         found: list[str] = rows.filter(pc.equal(rows["stream"], self._key))["id"].to_pylist()
         return found

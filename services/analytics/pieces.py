@@ -1,4 +1,4 @@
-"""Stretches as Spark's partitions, and what reading one gives."""
+"""Turn stretches into Spark's partitions, and read partitions."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from services.analytics.options import Options
 from services.analytics.stretches import Stream, Stretch, cut
 from services.store.catalogue import StreamReader
 
-# pages in one batch: a server is not to be asked for more at a time, but of more a row costs less
+# pages in one batch: large batches cost less per row, large pages would block the server
 TOGETHER = 16
-TOGETHER_OCTETS = (
-    16 << 20
-)  # or, with the last page, so many: a batch takes several times its octets while it is made
+# or, with the last page, this many octets: building a batch takes several times its octets
+TOGETHER_OCTETS = 16 << 20
 
 
 class Malformed(Exception):
-    """An entry could not be read, and onMalformed is fail."""
+    """An entry cannot be read, and onMalformed is fail."""
 
 
 class Part(InputPartition):
-    """Stretches, one or several: nothing but plain values, as it goes to another process."""
+    """A partition of one or more stretches; plain values, as it is sent to other processes."""
 
     def __init__(self, stretches: list[Stretch]) -> None:
         super().__init__(stretches)
@@ -37,7 +36,7 @@ class Part(InputPartition):
 
 
 def parts(reading: StreamReader, options: Options, found: Iterable[Stream]) -> list[Part]:
-    """Stretches of all of them, in order. Short ones are read together: a task of its own costs more than they do."""
+    """Return the partitions of all streams in order. Short stretches share a partition to save tasks."""
     cuts = (cut(reading, stream, options.rows_per_partition, options.min_partitions) for stream in found)
     stretches = [stretch for each in cuts for stretch in each]
     if options.min_partitions > 1:
@@ -46,7 +45,7 @@ def parts(reading: StreamReader, options: Options, found: Iterable[Stream]) -> l
 
 
 def _together(stretches: Iterable[Stretch], rows: int) -> Iterator[list[Stretch]]:
-    """Neighbours, as long as they have no more rows than one is to have."""
+    """Yield groups of neighbours with at most `rows` rows together."""
     held, number = list[Stretch](), 0.0
     for stretch in stretches:
         if held and number + stretch.rows > rows:
@@ -61,7 +60,7 @@ def _together(stretches: Iterable[Stretch], rows: int) -> Iterator[list[Stretch]
 def read(
     options: Options, partition: InputPartition | None, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """All entries of its stretches; where nothing was planned Spark reads one partition that is None.
+    """Yield the entries of a partition; without planned partitions, Spark reads one that is None.
 
     Raises DataLoss, Malformed, StoreError.
     """
@@ -73,7 +72,7 @@ def read(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Entries are lists of octets, without cycles: looked through for some, they take a fifth longer."""
+    """Disable garbage collection: entries have no cycles, and scanning them takes a fifth longer."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -97,7 +96,7 @@ def _batches(
         held, pages, octets = [*held, *page.entries], pages + 1, octets + page.octets
         if pages == TOGETHER or octets >= TOGETHER_OCTETS:
             made = _made(options, origin, held, names)
-            held, pages, octets = [], 0, 0  # not to be kept while the batch is looked at
+            held, pages, octets = [], 0, 0  # free them while the batch is consumed
             yield made
     if held:
         yield _made(options, origin, held, names)
@@ -114,6 +113,6 @@ def _refuse_malformed(made: pa.RecordBatch) -> None:
     if "problem" in made.schema.names and made["problem"].null_count < len(made):
         row = made.filter(pc.is_valid(made["problem"])).slice(0, 1).to_pylist()[0]
         raise Malformed(
-            f"entry {row['id']} of {row['stream']} cannot be read: {row['problem']}; with onMalformed=quarantine such "
-            "entries are rows with a problem"
+            f"entry {row['id']} of {row['stream']} cannot be read: {row['problem']}; set onMalformed=quarantine to "
+            "get such entries as rows with a problem"
         )

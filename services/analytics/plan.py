@@ -1,4 +1,4 @@
-"""What a run reads, written down before it reads anything: a run that is begun again reads the same."""
+"""The plan of a run, written before it reads anything, so that a repeated run reads the same."""
 
 from __future__ import annotations
 
@@ -17,42 +17,45 @@ KINDS = (Kind.DEAD, Kind.SAMPLES)
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """Of one stream what lies behind `start`, up to `end`."""
+    """The range of one stream to read: after `start`, up to `end`."""
 
     __pydantic_config__ = NOTHING_ELSE
     kind: Kind
     start: Id
     end: Id
-    added: int  # entries it had ever had at the end
-    expected: int  # entries that were added between the two; less than 0: nobody knows
+    added: int  # entries ever added, at planning
+    expected: int  # entries added in the range; negative: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """The plan of a run."""
+
     __pydantic_config__ = NOTHING_ELSE
     run: str
-    dataset: str  # of the store; '': a plan of before does not say
-    now_ms: int  # of the store's clock
-    closed: HourOrNone  # hours before this one are not computed anew, 'YYYY-MM-DDTHH'; '': all are
-    again: list[Hour]  # hours that are computed anew whether anything comes for them or not
+    dataset: str  # of the store; '': a plan of an older version
+    now_ms: int  # time of planning by the store's clock
+    closed: HourOrNone  # hours before it are not computed again, 'YYYY-MM-DDTHH'; '': all are
+    again: list[Hour]  # hours to compute again even without new rows
     shape: Shape
     streams: dict[str, Planned]
-    # keys of those that vanished or went back since they were read: how much of them is missing nobody knows
+    # keys of streams that vanished or were rolled back since they were read; the loss is unknown
     lost_streams: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the plan as a JSON document."""
         told = {"version": VERSION, **asdict(self), "shape": self.shape.to_json()}
         if not self.lost_streams:
-            del told["lost_streams"]  # so a program of before can carry it out
+            del told["lost_streams"]  # older versions can then use the plan
         return told
 
     @classmethod
     def from_json(cls, told: Any) -> Plan:
-        """Raises ValueError."""
+        """Parse a plan. Raises ValueError."""
         return parsed(cls, told, READ, dataset="", again=[])
 
     def of(self, kind: Kind) -> dict[str, Planned]:
-        """What there is to read of this kind."""
+        """Return the non-empty ranges of this kind."""
         return {
             key: each
             for key, each in self.streams.items()

@@ -1,4 +1,4 @@
-"""A plan made: what the store has now, behind what the runs before have read of it."""
+"""Make the plan of a run: what the store has beyond what earlier runs have read."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from services.analytics.settings import Settings
 from services.analytics.state import State
 from services.store.catalogue import BEGINNING, StreamReader, StreamState, parse_id
 
-KEPT_MS = (
-    90 * 86_400_000
-)  # how far runs had come is known so long of a stream that is not there, or cannot be read
+# How long the position in a missing or unreadable stream is kept.
+KEPT_MS = 90 * 86_400_000
 log = logging.getLogger(__name__)
 
 
 class OtherStore(Exception):
-    """The output is of another store; the text says what to do."""
+    """The output belongs to another store; the text says what to do."""
 
 
 class LaxerPlan(Exception):
-    """A plan would keep what the run's flags forbid; the text says what to do."""
+    """A plan would archive what the run's flags forbid; the text says what to do."""
 
 
 def freeze(settings: Settings, files: Files, state: State) -> Plan:
-    """Up to what the store has now. Raises ClockWrong, OtherStore, DataLoss, StoreError, OutputError."""
+    """Plan up to the current end of the store. Raises ClockWrong, OtherStore, DataLoss, StoreError, OutputError."""
     with open_store(Options(url=settings.store, patience_s=settings.patience_s)) as reading:
         dataset = reading.epoch().partition(".")[0]
         state = _of_same_store(settings, state, dataset)
@@ -51,55 +50,55 @@ def freeze(settings: Settings, files: Files, state: State) -> Plan:
 
 
 def check_store(settings: Settings, files: Files, plan: Plan) -> None:
-    """Of a plan that is carried out: its ids are of one store. Raises OtherStore, StoreError."""
+    """Check that a plan was made for this store. Raises OtherStore, StoreError."""
     with open_store(Options(url=settings.store, patience_s=settings.patience_s)) as reading:
         dataset = reading.epoch().partition(".")[0]
     if plan.dataset not in ("", dataset):
         raise OtherStore(
-            f"run {plan.run} was planned for the store with the dataset {plan.dataset}, and this one has {dataset}: "
-            f"run it with that one; or give it up, and remove {files.uri(folder(plan.run))}"
+            f"run {plan.run} was planned for the store with dataset {plan.dataset}, but this store has {dataset}: "
+            f"give the planned store; or abandon the run by removing {files.uri(folder(plan.run))}"
         )
 
 
 def check_shape(settings: Settings, files: Files, plan: Plan) -> None:
-    """Of a plan that is carried out, maybe another run's: it archives no more than is wanted now. Raises LaxerPlan."""
+    """Check that a plan, maybe of another run, archives no more than the current flags allow. Raises LaxerPlan."""
     if laxer := plan.shape.laxer_than(settings.shape):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in laxer)
         raise LaxerPlan(
-            f"run {plan.run} was planned with other flags, and would keep what those of now forbid ({flags}): remove "
-            f"{files.uri(folder(plan.run))}, and the next run reads what it was to read; or run with its flags once"
+            f"run {plan.run} was planned with other flags and would archive what the current flags forbid ({flags}): "
+            f"remove {files.uri(folder(plan.run))} so that the next run plans again, or run once with the old flags"
         )
 
 
 def with_retention(settings: Settings, plan: Plan) -> Plan:
-    """Of a plan that is carried out, maybe another run's: it removes nothing that is to be kept now.
+    """Return the plan such that it removes nothing that the current flags keep.
 
-    What is too old now the next plan removes: the clock by which this one was made was not asked for that.
+    The next plan removes what is too old: the clock of this plan was not checked for that.
     """
     return replace(plan, shape=plan.shape.keeping(settings.shape))
 
 
 def _of_same_store(settings: Settings, state: State, dataset: str) -> State:
-    """Of another store nothing has been read yet: not its streams, whatever ids those of the same names had.
+    """Return the state; for another store, without streams, even of the same names, and without closed hours.
 
-    Nor is any of its hours closed, however new the rows of the one before were.
+    The newest hour of the previous store must not close hours of this one.
     """
     if state.dataset in ("", dataset):
         return state
     if not settings.accept_store:
         raise OtherStore(
-            f"the runs before read the store with the dataset {state.dataset}, and this one has {dataset}: give "
-            "another --output; or run once with --accept-store, and all that this one has is read into the same tables"
+            f"previous runs read the store with dataset {state.dataset}, but this store has {dataset}: give another "
+            "--output, or run once with --accept-store to read all of this store into the same tables"
         )
     log.warning(
-        "another store than before: it is read from its beginning",
+        "the store is not the previous one; it is read from its beginning",
         extra={"action": "other_store", "dataset": dataset},
     )
     return replace(state, streams={}, added={}, newest="")
 
 
 class _Freezing:
-    """Looks at each stream once."""
+    """The planning of all streams; each is inspected once."""
 
     def __init__(
         self, settings: Settings, files: Files, state: State, reading: StreamReader, now_ms: int
@@ -109,9 +108,10 @@ class _Freezing:
         self._state = state
         self._reading = reading
         self._now_ms = now_ms
-        self.lost: list[str] = []  # keys of streams of which something is missing, and nobody knows how much
+        self.lost: list[str] = []  # keys of streams with an unknown loss
 
     def streams(self) -> dict[str, Planned]:
+        """Return the ranges of all streams. Raises DataLoss, StoreError."""
         found: dict[str, Planned] = {}
         missing = set[str]()
         for kind in KINDS:
@@ -124,7 +124,7 @@ class _Freezing:
         return self._others({*found, *missing}) | found
 
     def _others(self, seen: set[str]) -> dict[str, Planned]:
-        """Those of before that nobody told of now: should they come back, their entries are not read again."""
+        """Return known streams that were not found; if they come back, their entries are not read again."""
         return {
             key: Planned(Kind.DEAD, place, place, self._state.added.get(key, 0), 0)
             for key, place in self._state.streams.items()
@@ -132,24 +132,23 @@ class _Freezing:
         }
 
     def _planned(self, kind: Kind, key: str) -> Planned | None:
-        """None: there is no such stream."""
+        """Return the range of a stream, or None if it does not exist."""
         state = state_of(self._reading, kind, key)
         start, before = self._state.streams.get(key, BEGINNING), self._state.added.get(key, 0)
         if state is None:
             if kind is Kind.SAMPLES and start != BEGINNING:
-                self._lose(key, f"{key} is not there any more, and was read up to {start}")
+                self._lose(key, f"{key} was read up to {start}, but no longer exists")
             return None
         if parse_id(state.last) < parse_id(start):
-            self._lose(key, f"{key} ends at {state.last}, and was read up to {start}")
+            self._lose(key, f"{key} was read up to {start}, but now ends at {state.last}")
             return self._gone_back(kind, key, state)
         if state.added < before:
-            had = f"{key} has had {state.added} entries, and had had {before} when it was read"
-            self._tell(key, f"{had}: it is another stream, or one that went back in time")
+            had = f"{key} had {before} entries when it was read, but now counts {state.added}"
+            self._tell(key, f"{had}: it was replaced or restored from an older state")
             return self._gone_back(kind, key, state)
         has_begun = start != BEGINNING or kind is Kind.DEAD
-        expected = (
-            state.added - before if has_begun else state.length
-        )  # nobody misses what went before the first run
+        # what was trimmed before the first run is not missed
+        expected = state.added - before if has_begun else state.length
         return Planned(kind, start, state.last, state.added, expected)
 
     def _gone_back(self, kind: Kind, key: str, state: StreamState) -> Planned:
@@ -158,9 +157,9 @@ class _Freezing:
 
     def _lose(self, key: str, why: str) -> None:
         if self._settings.shape.fail_on_loss:
-            raise DataLoss(f"{why}: the store lost data; with --no-fail-on-data-loss the run goes on")
+            raise DataLoss(f"{why}: the store lost data; use --no-fail-on-data-loss to continue")
         self._tell(key, why)
 
     def _tell(self, key: str, why: str) -> None:
-        log.warning("entries are lost, an unknown number: %s", why, extra={"action": "lost"})
+        log.warning("an unknown number of entries is lost: %s", why, extra={"action": "lost"})
         self.lost.append(key)

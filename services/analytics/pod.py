@@ -1,8 +1,8 @@
-"""`python -m services.analytics.pod`, what the image starts: the job, one of its executors, or a driver of Spark's own.
+"""Start a container: the job, one of its executors, or a driver of Spark (`python -m services.analytics.pod`).
 
-Spark's scheduler starts executors of the same image with the word `executor`, and says in the environment what they
-are to be. Who submits the job to a cluster (the Spark operator) starts the word `driver` with what `spark-submit`
-takes. Imports nothing that takes time: a container's first process has to know SIGTERM before that.
+Spark's scheduler starts executors of the same image with the word `executor` and describes them in the environment.
+Programs that submit the job to a cluster (the Spark operator) use the word `driver` and arguments of `spark-submit`.
+Imports nothing that takes time: a container's first process must handle SIGTERM before that.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from services.kit.startup import prepare_streams
 from services.kit.startup_sigterm import exit_on_signals
 
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
-OPTION = "SPARK_JAVA_OPT_"  # and a number from 0 on
-# flags of the backend by the variables in which Spark says them
+OPTION = "SPARK_JAVA_OPT_"  # followed by a number from 0
+# flags of the backend, and the variables that hold their values
 FLAGS = {
     "--driver-url": "SPARK_DRIVER_URL",
     "--executor-id": "SPARK_EXECUTOR_ID",
@@ -33,7 +33,7 @@ FLAGS = {
 
 
 def executor(environment: Mapping[str, str]) -> list[str]:
-    """The command of one. Raises KeyError where Spark has not said what it should."""
+    """Return the command of an executor. Raises KeyError for a missing variable."""
     memory = environment["SPARK_EXECUTOR_MEMORY"]
     flags = [word for flag, name in FLAGS.items() for word in (flag, environment[name])]
     return [
@@ -49,7 +49,7 @@ def executor(environment: Mapping[str, str]) -> list[str]:
 
 
 def driver(words: list[str], environment: Mapping[str, str]) -> list[str]:
-    """The command of one whose pod Spark has made. Raises KeyError where it has not said what it should."""
+    """Return the command of a driver in a pod made by Spark. Raises KeyError for a missing variable."""
     address = environment["SPARK_DRIVER_BIND_ADDRESS"]
     submit = str(_spark() / "bin" / "spark-submit")
     return [submit, "--conf", f"spark.driver.bindAddress={address}", "--deploy-mode", "client", *words]
@@ -63,7 +63,7 @@ def _options(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _spark() -> Path:
-    """Where it is, found without importing it."""
+    """Return PySpark's folder, found without importing it."""
     found = find_spec("pyspark")
     if not found or not found.origin:
         sys.exit("penstock: PySpark is not installed")
@@ -71,14 +71,15 @@ def _spark() -> Path:
 
 
 def main(words: list[str]) -> None:
+    """Replace the process by the command of an executor or driver, or run the job."""
     name_user()
     if words and words[0] in ("executor", "driver"):
         try:
             command = executor(os.environ) if words[0] == "executor" else driver(words[1:], os.environ)
         except KeyError as missing:
-            sys.exit(f"penstock: {words[0]}: Spark starts it, and says {missing.args[0]} in the environment")
+            sys.exit(f"penstock: {words[0]}: {missing.args[0]} is not set; only Spark can start this command")
         os.execvp(command[0], command)  # Java handles SIGTERM itself
-    exit_on_signals(TERMINATED)  # until there is a run that can be given up
+    exit_on_signals(TERMINATED)  # until Ending handles signals
     prepare_streams()
     from services.analytics.__main__ import analytics
 

@@ -1,7 +1,7 @@
-"""From what a run has staged to what everybody sees: a list of moves, written down first, that can be done again.
+"""Publish what a run has staged, by a list of moves that is written first and can be carried out repeatedly.
 
-Until the list is written nothing of a run is seen. From then on only forward: whoever finds the list carries it out,
-from its beginning, however often it was begun.
+Nothing of a run is visible until the list is written. Afterwards the run only goes forward: any later run that finds
+the list carries it out from its beginning.
 """
 
 from __future__ import annotations
@@ -24,28 +24,33 @@ Move = tuple[str, str]
 
 
 def folder(run: str) -> str:
+    """Return the folder of a run."""
     return f"{RUNS}/{run}"
 
 
 def staging(run: str) -> str:
+    """Return the staging folder of a run."""
     return f"{RUNS}/{run}/staging"
 
 
 def plan_file(run: str) -> str:
+    """Return the path of the plan."""
     return f"{RUNS}/{run}/plan.json"
 
 
 def ready_file(run: str) -> str:
+    """Return the path of the list of moves."""
     return f"{RUNS}/{run}/ready.json"
 
 
 def done_file(run: str) -> str:
+    """Return the path of the summary."""
     return f"{RUNS}/{run}/done.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What is left to do of a run."""
+    """The rest of a run: moves, removals, the next state and the summary."""
 
     __pydantic_config__ = NOTHING_ELSE
     run: str
@@ -55,48 +60,48 @@ class Ready:
     done: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the list as a JSON document."""
         return {"version": VERSION, **asdict(self), "state": self.state.to_json()}
 
     @classmethod
     def from_json(cls, told: Any) -> Ready:
-        """Raises ValueError."""
+        """Parse a list. Raises ValueError."""
         state = State.from_json(told.get("state")) if isinstance(told, dict) else None
         return parsed(cls, {**told, "state": state} if state else told, READ)
 
 
 def read_plan(files: Files, run: str) -> Plan:
-    """Raises OutputError where it cannot be carried out. Nothing is lost with it: the next plan reads the same."""
+    """Read a plan. Raises OutputError if it cannot be used; nothing is lost, as the next plan reads the same."""
     octets = files.read_octets(plan_file(run))
     try:
         return Plan.from_json(read_json(octets))
     except ValueError as error:
         raise OutputError(
-            f"{files.uri(plan_file(run))} cannot be carried out: {error}; give that run up, and remove the folder "
-            f"{files.uri(folder(run))}: the next run reads what it was to read"
+            f"{files.uri(plan_file(run))} cannot be used: {error}; abandon that run by removing the folder "
+            f"{files.uri(folder(run))}: the next run reads the same entries"
         ) from None
 
 
 def read_ready(files: Files, run: str) -> Ready:
-    """Raises OutputError. What has been moved already is known by this list alone."""
+    """Read a list of moves. Raises OutputError; only this list knows what was already moved."""
     octets = files.read_octets(ready_file(run))
     try:
         return Ready.from_json(read_json(octets))
     except ValueError as error:
         raise OutputError(
-            f"{files.uri(ready_file(run))} cannot be carried out: {error}; bring back that file, or the output of a "
+            f"{files.uri(ready_file(run))} cannot be used: {error}; restore the file or the whole output from a "
             "backup, or give another --output"
         ) from None
 
 
 def read_state(files: Files) -> State:
-    """How far runs have come. Raises OutputError for a file that no run has written, or that somebody took away."""
+    """Read how far runs have come. Raises OutputError if the state is invalid, or missing although runs have ended."""
     if not files.exists(STATE):
-        if any(
-            is_done(files, run) for run in runs(files)
-        ):  # without it all would be read and counted once more
+        # without the state, everything would be read and counted again
+        if any(is_done(files, run) for run in runs(files)):
             raise OutputError(
-                f"{files.uri(STATE)} is not there, and runs have ended here: what they have read is unknown; "
-                "bring back the one of a backup, or give another --output"
+                f"{files.uri(STATE)} is missing, but runs have ended here: what they have read is unknown; "
+                "restore it from a backup, or give another --output"
             )
         return State()
     octets = files.read_octets(STATE)
@@ -104,12 +109,12 @@ def read_state(files: Files) -> State:
         return State.from_json(read_json(octets))
     except ValueError as error:
         raise OutputError(
-            f"{files.uri(STATE)} cannot be used: {error}; bring back the one of a backup, or give another --output"
+            f"{files.uri(STATE)} cannot be used: {error}; restore it from a backup, or give another --output"
         ) from None
 
 
 def publish(files: Files, ready: Ready, lock: Lock) -> None:
-    """Writes the list and carries it out. Before the list is there, all that it names is on the disk."""
+    """Write the list and carry it out. All files that it names are synced before."""
     lock.check()
     files.settle(source for source, _ in ready.moves)
     files.settle(_folders(source for source, _ in ready.moves))
@@ -118,6 +123,7 @@ def publish(files: Files, ready: Ready, lock: Lock) -> None:
 
 
 def roll_forward(files: Files, ready: Ready, lock: Lock) -> None:
+    """Carry out a list of moves from its beginning, then write state and summary."""
     lock.check()
     for source, target in ready.moves:
         files.move(source, target)
@@ -132,22 +138,22 @@ def roll_forward(files: Files, ready: Ready, lock: Lock) -> None:
 
 
 def _folders(paths: Iterable[str]) -> list[str]:
-    """Those in which the paths are, and those in which these are."""
+    """Return all folders above these paths."""
     return sorted({str(folder) for path in paths for folder in PurePosixPath(path).parents})
 
 
 def runs(files: Files) -> list[str]:
-    """All that were ever planned and are not removed, in order."""
+    """Return all planned runs that were not removed, in order."""
     return [each.name for each in files.list(RUNS) if each.is_folder]
 
 
 def unfinished(files: Files, runs: Iterable[str]) -> list[str]:
-    """Of these, those that were planned and did not end; one, as others do not begin before it has ended."""
+    """Return the planned runs that did not end; at most one, as later runs finish it first."""
     return [run for run in runs if files.exists(plan_file(run)) and not files.exists(done_file(run))]
 
 
 def tidy(files: Files, runs: Iterable[str]) -> None:
-    """Removes what those of them that are done have left of their work: they may have been killed just before."""
+    """Remove leftovers of finished runs, which may have been killed before they did it."""
     for run in runs:
         there = {each.name for each in files.list(folder(run))}
         if PurePosixPath(done_file(run)).name in there:
@@ -157,4 +163,5 @@ def tidy(files: Files, runs: Iterable[str]) -> None:
 
 
 def is_done(files: Files, run: str) -> bool:
+    """Return whether a run has ended."""
     return files.exists(done_file(run))

@@ -1,4 +1,4 @@
-"""Records as the archive keeps them: with what makes them comparable, without what is secret, each with its hour."""
+"""Prepare records for the archive: fingerprints, redaction, and the hour of each."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from services.analytics.settings import Shape
 
 EARLIEST_MS = 946_684_800_000  # the year 2000
 HOUR = "%Y-%m-%dT%H"
-AT = {Kind.DEAD: "died", Kind.SAMPLES: "at"}  # whose hour it is
+AT = {Kind.DEAD: "died", Kind.SAMPLES: "at"}  # the column that decides the hour
 
 
 def archive_schema(kind: Kind) -> pa.Schema:
-    """Columns of the archive: those of the data source, and what the job adds."""
+    """Return the columns of the archive: those of the data source and those that the job adds."""
     schema = arrow_schema(kind)
     if kind is Kind.DEAD:
         return schema.append(pa.field("fingerprint", TEXT)).append(pa.field("pattern", TEXT))
@@ -30,7 +30,7 @@ def archive_schema(kind: Kind) -> pa.Schema:
 
 
 def archived(rows: pa.RecordBatch, kind: Kind, shape: Shape, latest_ms: int) -> pa.RecordBatch:
-    """With the archive's columns. A clock that cannot be right is a problem of its row."""
+    """Return rows with the archive's columns. An implausible time is a problem of its row."""
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
     columns["problem"] = _problems(columns["problem"], columns[AT[kind]], AT[kind], latest_ms)
     columns["problem"] = redacted_problems(columns["problem"], shape.redact)
@@ -52,7 +52,7 @@ def _problems(problem: pa.Array, at: pa.Array, name: str, latest_ms: int) -> pa.
 
 
 def _dead_letters(columns: dict[str, pa.Array], shape: Shape) -> dict[str, pa.Array]:
-    """Their fingerprint and pattern; texts, attributes and bodies redacted, bodies as long as they are to be kept."""
+    """Return fingerprint and pattern; and redacted texts, attributes and bodies, shortened as configured."""
     body = redacted_octets(columns["body"], shape.redact)
     error = redacted(columns["error"], shape.redact)
     return {
@@ -72,7 +72,7 @@ def _kept(body: pa.Array, bodies: str) -> pa.Array:
 
 
 def by_hour(rows: pa.Table, kind: Kind) -> list[tuple[str, pa.Table]]:
-    """('YYYY-MM-DDTHH', its rows) in order, as they came; '' has those with a problem."""
+    """Return rows by hour 'YYYY-MM-DDTHH', in order of hours and arrival; '' has those with a problem."""
     is_well = pc.is_null(rows["problem"])
     hours = pc.if_else(is_well, pc.floor_temporal(rows[AT[kind]], unit="hour"), pa.scalar(None, TIME))
     counted = pc.value_counts(hours)

@@ -1,4 +1,4 @@
-"""What is secret taken out of texts and octets, by patterns of RE2: none of them takes longer for bad input."""
+"""Redact secrets in texts and octets, by RE2 patterns, whose time is linear in the input."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from services.analytics.schema import FIELDS, OCTETS, TEXT
 from services.analytics.stray_octets import as_octets, as_text
 
 REDACTED = "[redacted]"
-BODY = "body"  # the field of an entry
-UNREADABLE: bytes = msgpack.packb(REDACTED)  # in the place of attributes that nobody can look into
-VALUE = (
-    r""" is (?:'.*'|".*")(?:\.\.\.)?:"""  # as a problem shows it: cut, and with what is not visible escaped
-)
+BODY = "body"  # name of the field
+UNREADABLE: bytes = msgpack.packb(REDACTED)  # replaces attributes that cannot be decoded
+# a value in a problem: cut, and with invisible characters escaped
+VALUE = r""" is (?:'.*'|".*")(?:\.\.\.)?:"""
 
 
 def trouble(pattern: str) -> str:
-    """Why a pattern cannot be used, '' if it can."""
+    """Return why a pattern cannot be used; '' if it can."""
     if not pattern:
         return "it is empty"
     try:
@@ -33,21 +32,21 @@ def trouble(pattern: str) -> str:
 
 
 def redacted(texts: pa.Array, patterns: Iterable[str | bytes]) -> pa.Array:
-    """Patterns as octets are for octets: each is a character then (Latin-1)."""
+    """Return texts with matches replaced. Patterns given as octets match octets, as in Latin-1."""
     for each in patterns:
         texts = pc.replace_substring_regex(texts, each, REDACTED)
     return texts
 
 
 def redacted_problems(problems: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
-    """Without the values that they show, in which patterns would not know what they know in the whole ones of `raw`."""
+    """Return problems without the values that they show, as patterns might miss a shortened value."""
     if not patterns or problems.null_count == len(problems):
         return problems
     return redacted(pc.replace_substring_regex(problems, VALUE, f" is {REDACTED}:"), patterns)
 
 
 def redacted_octets(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
-    """As text where it is UTF-8, else both: what of it is UTF-8 as text, and then octet by octet."""
+    """Return redacted octets: matched as text if they are UTF-8, otherwise as text where possible and as octets."""
     if not patterns:
         return values
     try:
@@ -66,14 +65,14 @@ def redacted_octets(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
 
 
 def _mixed(value: bytes, patterns: tuple[str, ...]) -> bytes:
-    """One at a time: its text may have four times its octets."""
+    """Return one redacted value; one at a time, as its text may have four times its octets."""
     texts = redacted(pa.array([as_text(value)], pa.large_string()), patterns)
     octets = pa.array([as_octets(texts[0].as_py())], pa.large_binary())
     return bytes(redacted(octets, _latin(patterns))[0].as_py())
 
 
 def _latin(patterns: Iterable[str]) -> list[bytes]:
-    """Those that can match there at all."""
+    """Return the patterns that can match in Latin-1."""
     return [each.encode("latin-1") for each in patterns if max(each) <= "\xff"]
 
 
@@ -86,10 +85,10 @@ def _is_text(value: bytes) -> bool:
 
 
 def redacted_attributes(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
-    """Each key and each value of the MessagePack by itself; what is none is redacted as a whole."""
+    """Return attributes with each key and value redacted; invalid MessagePack is redacted as a whole."""
     if not patterns or values.null_count == len(values):
         return values
-    alike = values.dictionary_encode()  # many have the same
+    alike = values.dictionary_encode()  # many are equal
     found = [_attributes(each) for each in alike.dictionary.to_pylist()]
     texts = [[] if each is None else each.texts for each in found]
     flat = pa.array([text for some in texts for text in some], OCTETS)
@@ -109,7 +108,7 @@ def _attributes(packed: bytes) -> Attributes | None:
 
 
 def redacted_fields(raw: pa.Array, patterns: tuple[str, ...], bodies: str) -> pa.Array:
-    """Of what could not be read, where nobody knows which field has what: all, and names; of bodies what is kept."""
+    """Return the fields of unreadable entries with names and values redacted, and bodies as configured."""
     if raw.null_count == len(raw) or (bodies == "full" and not patterns):
         return raw
     found = [None if fields is None else _fields(fields, patterns, bodies) for fields in raw.to_pylist()]
@@ -125,7 +124,7 @@ def _fields(
     packed = redacted_attributes(pc.if_else(is_packed, values, pa.scalar(None, OCTETS)), patterns)
     told = pc.if_else(is_packed, packed, redacted_octets(values, patterns)).to_pylist()
     most = None if bodies in ("none", "full") else int(bodies)
-    shown = redacted(pa.array(names, TEXT), patterns).to_pylist()  # whoever wrote them wrote what he liked
+    shown = redacted(pa.array(names, TEXT), patterns).to_pylist()  # clients choose the names
     return [
         (now, value[:most] if name == BODY else value)
         for name, now, value in zip(names, shown, told, strict=True)

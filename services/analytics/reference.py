@@ -1,4 +1,4 @@
-"""The tables of columns and of the report's fields in docs/analytics.md, out of the schemas.
+"""Write the tables of columns and of the report's fields in docs/analytics.md from the schemas.
 
 python -m services.analytics.reference docs/analytics.md
 """
@@ -26,17 +26,18 @@ TABLES = re.compile(r"(<!-- tables of the job -->\n).*?(<!-- end -->)", re.S)
 
 
 def table(kind: Kind) -> str:
-    """In Markdown; types as Spark's SQL has them."""
+    """Return the columns of a kind in Markdown, with types of Spark SQL."""
     rows = [f"| `{each.name}` | {spark_type(each.type)} | {each.meaning} |\n" for each in COLUMNS[kind]]
     return "".join(["| column | type | meaning |\n|---|---|---|\n", *rows])
 
 
 def spark_type(arrow: pa.DataType) -> str:
+    """Return the name of an Arrow type in Spark SQL."""
     return from_arrow_type(arrow).simpleString()
 
 
 def tables() -> str:
-    """All that the job writes; the hour, which all of them have, is told once."""
+    """Return the columns of all tables of the job, without the hour that all have."""
     return "".join(map(_of_the_job, AGGREGATES))
 
 
@@ -47,7 +48,7 @@ def _of_the_job(one: Table) -> str:
 
 
 def fields() -> str:
-    """Of the report's JSON: paths, `[]` where there is a list."""
+    """Return the fields of the report's JSON in Markdown; `[]` marks a list."""
     rows = [f"| `{path}` | {kind} | {meaning} |\n" for path, kind, meaning in _fields(Report, "")]
     return "".join(["| field | type | meaning |\n|---|---|---|\n", *rows])
 
@@ -62,7 +63,7 @@ def _fields(part: type[BaseModel], before: str) -> Iterator[tuple[str, str, str]
 
 
 def _inside(annotation: Any) -> tuple[Any, bool]:
-    """What a field is, or each of its list is, and whether it is a list."""
+    """Return the type of a field, or of the elements of a list, and whether it is a list."""
     if get_origin(annotation) is tuple:
         return get_args(annotation)[0], True
     return annotation, False
@@ -80,7 +81,7 @@ def _kind(annotation: Any) -> str:
 
 
 def page(text: str) -> str:
-    """The page with its tables as they are now."""
+    """Return the page with its tables updated."""
     text = FIELDS.sub(lambda found: found[1] + fields() + found[2], text)
     text = PLACE.sub(lambda found: found[1] + table(Kind(found[2])) + found[3], text)
     return TABLES.sub(lambda found: found[1] + tables() + found[2], text)

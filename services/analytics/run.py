@@ -1,7 +1,7 @@
-"""One run: what was left of others is finished first; then a plan, everything staged, and everything published.
+"""Run the job once: finish an earlier run, make a plan, stage everything, publish everything.
 
-Killed at any moment, it leaves either a plan, of which the next run does everything again, or a list of moves, which
-the next run goes on with. Nothing is read that is not in a plan, and nothing is seen that is not in such a list.
+A run killed at any moment leaves either a plan, which the next run carries out again from its beginning, or a list of
+moves, which the next run continues. Only what is in a plan is read; only what is in such a list becomes visible.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class Run:
-    """Carries out one plan."""
+    """The execution of one plan."""
 
     def __init__(
         self, spark: SparkSession, files: Files, settings: Settings, plan: Plan, ended: Summaries
@@ -53,7 +53,7 @@ class Run:
         self._seconds: dict[str, float] = {}
 
     def stage(self) -> Ready:
-        """Everything but the publishing."""
+        """Stage everything, and return what is left to publish."""
         self._files.delete(self._staging)
         written = {}
         for kind in KINDS:
@@ -115,10 +115,10 @@ class Run:
         )
 
     def _summary(self, written: dict[Kind, Written], compute: Compute, first: str) -> dict[str, Any]:
-        """first: hour that is kept."""
+        """Return the summary of the run. first: the first hour that is kept."""
         if late := compute.late(first):
             log.warning(
-                "records came too late for the tables of their hours: they are archived only",
+                "late records are archived but not in the tables of their hours",
                 extra={"action": "late", "records": late, "hours": len(compute.skipped())},
             )
         return {
@@ -141,7 +141,10 @@ class Run:
 
 
 def counts(plan: Plan, kind: Kind, written: Written) -> dict[str, int]:
-    """read = archived + quarantined. lost: trimmed before they were read; gone: brought back or removed before."""
+    """Return the counts of a kind; read = archived + quarantined.
+
+    `lost` samples were trimmed before they were read; `gone` dead letters were redriven or removed before.
+    """
     expected = [each.expected for each in plan.streams.values() if each.kind is kind]
     missing = max(0, sum(each for each in expected if each > 0) - written.read)
     return {
@@ -153,7 +156,7 @@ def counts(plan: Plan, kind: Kind, written: Written) -> dict[str, int]:
 
 
 def archive_moves(run: str, staged: str, kind: Kind, written: Written) -> list[Move]:
-    """Staged files of one kind to their hours, those without one to the quarantine; names tell the run."""
+    """Return the moves of staged files to their hours, or to the quarantine; names contain the run."""
     moves: list[Move] = []
     numbers: dict[str, int] = {}
     for file in written.files:
@@ -164,13 +167,16 @@ def archive_moves(run: str, staged: str, kind: Kind, written: Written) -> list[M
 
 
 def hour_of(path: str) -> str:
-    """'YYYY-MM-DDTHH' of a path with day= and hour=, '' of another."""
+    """Return 'YYYY-MM-DDTHH' of a path with day= and hour=, '' of others."""
     parts = dict(part.split("=", 1) for part in path.split("/") if "=" in part)
     return f"{parts['day']}T{parts['hour']}" if "hour" in parts else ""
 
 
 def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
-    """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, LaxerPlan, DataLoss, StoreError."""
+    """Run the job and return the summary.
+
+    Raises Locked, OutputError, ClockWrong, OtherStore, LaxerPlan, DataLoss, StoreError.
+    """
     files = Files(settings.output)
     with Lock(files, settings.lock_s) as lock:
         ended = Summaries(files)
@@ -178,17 +184,17 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
         in_hand = begun.in_hand()
         publish.tidy(files, in_hand)
         for left in publish.unfinished(files, in_hand):
-            log.warning(
-                "a run was left unfinished: it is finished first", extra={"action": "resume", "run": left}
-            )
+            log.warning("finishing an earlier, unfinished run", extra={"action": "resume", "run": left})
             finish(spark, files, settings, left, lock, ended)
         if publish.is_done(files, settings.run):
-            log.info("this run is done already", extra={"action": "nothing", "run": settings.run})
+            log.info("this run is already done", extra={"action": "nothing", "run": settings.run})
         else:
             plan = freeze(settings, files, read_state(files))
-            lock.check()  # the store may have been away for long meanwhile
+            lock.check()  # waiting for the store may have taken long
             begin(files, begun, plan)
-            log.info("planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)})
+            log.info(
+                "run planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)}
+            )
             finish(spark, files, settings, plan.run, lock, ended)
         found: dict[str, Any] = files.read_json(publish.done_file(settings.run))
     return found
@@ -197,7 +203,7 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
 def finish(
     spark: SparkSession, files: Files, settings: Settings, name: str, lock: Lock, ended: Summaries
 ) -> None:
-    """From wherever it stands to its end."""
+    """Finish a run from its current state."""
     if files.exists(publish.ready_file(name)):
         publish.roll_forward(files, publish.read_ready(files, name), lock)
         return

@@ -1,6 +1,6 @@
-"""What the data source `redis_stream` gives: its columns, one table for each kind of stream.
+"""Define the columns of the data source `redis_stream`, one table for each kind of stream.
 
-Times are UTC; sizes are octets; counts of a sample are of its interval. docs/analytics.md has these texts.
+Times are UTC; sizes are octets; counts of a sample cover its interval. docs/analytics.md contains these texts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ FIELDS = pa.map_(TEXT, OCTETS)
 
 
 class Kind(StrEnum):
+    """A kind of stream: dead letters, samples, or entries of any stream."""
+
     DEAD = "dead"
     SAMPLES = "samples"
     ENTRIES = "entries"
@@ -25,6 +27,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A column, and its meaning for the documentation."""
+
     name: str
     type: pa.DataType
     meaning: str
@@ -48,14 +52,14 @@ ENTRIES = (
 DEAD = (
     *PLACE,
     Column("domain", TEXT, "transaction domain of the queue"),
-    Column("queue", TEXT, "the queue in which it died; octets that are no UTF-8 are written as `\\xNN`"),
+    Column("queue", TEXT, "the queue in which it died; octets that are not UTF-8 are written as `\\xNN`"),
     Column("qid", TEXT, "id of the queue; a queue created again under the same name has another one"),
     Column("died", TIME, "when it became a dead letter"),
-    Column("enqueued", TIME, "when it was put in"),
+    Column("enqueued", TIME, "when it was published"),
     Column("first", TIME, "time of its first delivery; null: never"),
     Column("last", TIME, "time of its last delivery; null: never"),
     Column("reason", TEXT, "the reason, as in `penstock dead list`"),
-    Column("error", TEXT, "the text of the last error, '' if there is none"),
+    Column("error", TEXT, "the text of the last error, '' without one"),
     Column("origin", TEXT, "where it came from: the protocol, and the peer's certificate or address"),
     Column(
         "edge",
@@ -65,10 +69,10 @@ DEAD = (
     Column("acquired", INT, "number of deliveries"),
     Column("failed", INT, "number of failed deliveries"),
     Column("redriven", INT, "how often it had been redriven before"),
-    Column("note", TEXT, "the note of a sending agent, '' if there is none"),
+    Column("note", TEXT, "the note of a sending agent, '' without one"),
     Column("size", LONG, "octets of its body"),
     Column("body", OCTETS, "its body, or the beginning of it; null with `bodies` = `none`"),
-    Column("attributes", OCTETS, "its attributes as MessagePack; null if it has none"),
+    Column("attributes", OCTETS, "its attributes as MessagePack; null without any"),
     *TROUBLE,
 )
 
@@ -86,7 +90,7 @@ SAMPLES = (
     Column("n", LONG, "queue, edge: number of the interval in the process; a repeat has the same"),
     Column("ms", LONG, "queue, edge: length of the interval in ms"),
     Column("queue", TEXT, "queue, depth: the queue"),
-    Column("in", LONG, "queue: messages put in"),
+    Column("in", LONG, "queue: messages published"),
     Column("in_octets", LONG, "queue: their octets"),
     Column("out", LONG, "queue: messages delivered"),
     Column("out_octets", LONG, "queue: their octets"),
@@ -109,13 +113,13 @@ SAMPLES = (
     Column("sent_octets", LONG, "edge: written to peers"),
     Column("len", LONG, "depth: messages in the queue"),
     Column("leased", LONG, "depth: of them, leased"),
-    Column("oldest_ms", LONG, "depth: age of the oldest in ms, 0 if there is none"),
+    Column("oldest_ms", LONG, "depth: age of the oldest in ms, 0 in an empty queue"),
     Column("dead", LONG, "depth: current dead letters"),
     Column("qid", TEXT, "depth: id of the queue"),
     Column(
         "age_ms", LONG, "depth: in a queue's first sample: ms since the queue was created; otherwise null"
     ),
-    Column("added", LONG, "depth: messages put in since the queue was created"),
+    Column("added", LONG, "depth: messages published since the queue was created"),
     Column("delivered", LONG, "depth: delivered since then"),
     Column("fenced", LONG, "depth: settled too late since then"),
     Column("dead_all", LONG, "depth: died since then"),
@@ -124,7 +128,7 @@ SAMPLES = (
     Column("redriven", LONG, "depth: dead letters redriven since then"),
     Column("purged", LONG, "depth: dead letters purged since then"),
     Column("dead_trimmed", LONG, "depth: dead letters dropped by age or number since then"),
-    Column("bytes_in", LONG, "depth: octets put in since then"),
+    Column("bytes_in", LONG, "depth: octets published since then"),
     Column("bytes_out", LONG, "depth: octets acknowledged since then"),
     *TROUBLE,
 )
@@ -133,7 +137,7 @@ COLUMNS: dict[Kind, tuple[Column, ...]] = {Kind.DEAD: DEAD, Kind.SAMPLES: SAMPLE
 
 
 def conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows of a file as the schema has them: what a file of before does not have is null."""
+    """Return rows with the columns of the schema; columns missing in an older file are null."""
     there = {*rows.schema.names}
     columns = [
         rows[each.name].cast(each.type) if each.name in there else pa.nulls(len(rows), each.type)
@@ -143,4 +147,5 @@ def conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def arrow_schema(kind: Kind) -> pa.Schema:
+    """Return the Arrow schema of a kind."""
     return pa.schema([(column.name, column.type) for column in COLUMNS[kind]])

@@ -1,4 +1,4 @@
-"""The Spark session of the job; everything that is set of Spark is set here."""
+"""Create the Spark session of the job, with all its settings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ CONFIG = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # hours are texts of two digits, and stay so
+    # hours are texts of two digits
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # listing on the driver starts no job
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # list on the driver, without a job
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-    # checksum files beside each file would be part of what others find in the output
+    # no checksum files in the output
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -33,21 +33,27 @@ CONFIG = {
 
 
 def _master(settings: Mapping[str, str]) -> str:
-    """What Spark will have: of these settings, of spark-submit, its files or its environment, in this order."""
+    """Return the master that Spark will use: from these settings, spark-submit, its files or its environment."""
     own = SparkConf(loadDefaults=False)
     for name, value in settings.items():
         own.set(name, value)
-    SparkContext._ensure_initialized(conf=own)  # Java begins with them, if it has not begun yet  # noqa: SLF001 - PySpark offers no other way to begin Java
+    SparkContext._ensure_initialized(conf=own)  # starts Java with them, if it does not run yet  # noqa: SLF001 - PySpark offers no other way to begin Java
     return settings.get("spark.master") or SparkConf().get("spark.master") or "local[*]"
 
 
 def start(master: str, driver_memory: str, conf: Iterable[str] = ()) -> SparkSession:
-    """master: '': as whoever started Spark has said, or else its own. conf: NAME=VALUE, over our own."""
+    """Start Spark.
+
+    Args:
+        master: the master; '': that of spark-submit, otherwise local[*].
+        driver_memory: heap of the driver, as for -Xmx.
+        conf: NAME=VALUE each; they override the settings of the job.
+    """
     said = {name: value for name, _, value in (each.partition("=") for each in conf)}
     settings = {**CONFIG, "spark.driver.memory": driver_memory, **said}
     if master:
         settings["spark.master"] = master
-    if LOCAL.fullmatch(_master(settings)):  # nobody else is to dial the driver
+    if LOCAL.fullmatch(_master(settings)):  # no other machine needs to reach the driver
         settings = {
             **dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1"),
             **settings,

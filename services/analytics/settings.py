@@ -1,4 +1,4 @@
-"""What a run is told: where from, where to, and how its tables are to be."""
+"""Define and check the settings of a run."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from services.outside.url import BadUrl
 from services.store.redis import StoreUrl, check_files
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-FILES = (".json", ".writing")  # how names of files end that lie beside folders of runs
+FILES = (".json", ".writing")  # endings of files beside the folders of runs
 LATEST = "latest"  # name of the newest report in the output
-# with a number of failures that a task may have, and white space where Spark lets it stand
+# with the number of failures a task may have, and white space where Spark allows it
 LOCAL = re.compile(r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?", re.ASCII)
 MASTER = re.compile(rf"{LOCAL.pattern}|local-cluster\[[\d, ]+\]|(spark|k8s)://\S+|yarn", re.ASCII)
 MEMORY = re.compile(r"([0-9]{1,15})([kmgt]?)")  # as Java's -Xmx has it
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 LEAST_MEMORY = 450 << 20  # Spark does not start with less
 CONF = re.compile(r"spark\.[^=\s]+=.*", re.DOTALL)
-FINGERPRINTED = 4096  # octets of a body that its fingerprint knows
-MOST_DAYS = 36_500  # a century: from no time that a store tells does that lead out of the calendar
-MOST_DIGITS = 9  # of how many octets of a body are kept; a value of Redis has 512 MiB at most
-# What each number may be, from and to. It is frozen in the run's plan, so what cannot be done is refused before that.
+FINGERPRINTED = 4096  # octets of a body that its fingerprint covers
+MOST_DAYS = 36_500  # a century, which keeps all dates within the calendar
+MOST_DIGITS = 9  # of a number of octets; a value in Redis has at most 512 MiB
+# Least and greatest values. They are frozen in the plan, so invalid ones are rejected before.
 SHAPES: dict[str, tuple[int, int]] = {
     "late_hours": (0, 24 * MOST_DAYS),
     "retention_days": (0, MOST_DAYS),
@@ -38,47 +38,49 @@ TIMES_S: dict[str, tuple[float, float]] = {"lock_s": (1, 86_400), "patience_s": 
 
 
 class SettingsError(ValueError):
-    """A setting that cannot be used; the text says what to write."""
+    """A setting is invalid; the text says what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """All that decides what a run writes. It is frozen in the run's plan: a run that is done again does the same."""
+    """All settings that decide what a run writes. They are frozen in the plan, so that a repeated run does the same."""
 
     __pydantic_config__ = NOTHING_ELSE
 
-    bodies: str = "none"  # none, full, or how many octets of each the archive keeps
-    redact: tuple[str, ...] = ()  # patterns of RE2; what they match is not archived
-    late_hours: int = 48  # so long after the newest hour an older one is still computed anew
-    retention_days: int = 0  # what is older is removed; 0: never
-    week_days: int = 7  # of history that changes are told against
-    top: int = 50  # rows of a queue and hour in tables of what is most frequent
-    objective: float = 0.999  # of accepted among all; the rest is the error budget
-    report_hours: int = 24  # that a report is about
-    clock_slack_s: int = 3600  # so far behind the store's clock a record's time may lie
-    fail_on_loss: bool = (
-        True  # not as planned but as the run is told that carries it out: else nobody could give in
-    )
+    bodies: str = "none"  # none, full, or the octets of each body to archive
+    redact: tuple[str, ...] = ()  # RE2 patterns; matches are not archived
+    late_hours: int = 48  # older hours than this before the newest one are closed
+    retention_days: int = 0  # older data is removed; 0: never
+    week_days: int = 7  # history that changes are compared with
+    top: int = 50  # rows of a queue and hour in origins and failures
+    objective: float = 0.999  # share of puts to be accepted; the rest is the error budget
+    report_hours: int = 24  # hours that a report covers
+    clock_slack_s: int = 3600  # how far a record's time may be ahead of the store's clock
+    # taken from the run that carries a plan out, not from the plan, so that a loss can be accepted later
+    fail_on_loss: bool = True
 
     def __post_init__(self) -> None:
-        """Raises SettingsError."""
+        """Check all values. Raises SettingsError."""
         for name, bounds in SHAPES.items():
             _check(name, getattr(self, name), bounds)
         if self.bodies not in ("none", "full") and not _is_size(self.bodies):
             raise SettingsError(
-                f"bodies {self.bodies!r}: none, full, or a number of octets of {MOST_DIGITS} digits at most"
+                f"bodies {self.bodies!r}: use none, full, or a number of octets of at most {MOST_DIGITS} digits"
             )
         for pattern in self.redact:
             if why := trouble(pattern):
-                raise SettingsError(f"redact {pattern!r}: {why}; patterns are those of RE2")
+                raise SettingsError(f"redact {pattern!r}: {why}; use the syntax of RE2")
         if not 0 < self.objective < 1:
-            raise SettingsError(f"objective {self.objective}: above 0 and below 1, as 0.999")
+            raise SettingsError(
+                f"objective {self.objective}: use a number above 0 and below 1, such as 0.999"
+            )
 
     def to_json(self) -> dict[str, Any]:
+        """Return the settings as a JSON document."""
         return {**asdict(self), "redact": list(self.redact)}
 
     def laxer_than(self, other: Shape) -> list[str]:
-        """Names of what would let this one archive more than the other: what is secret, or bodies."""
+        """Return the names of settings with which this archives more than the other: secrets or bodies."""
         kept = {
             "redact": not {*other.redact} <= {*self.redact},
             "bodies": _octets_kept(self.bodies) > _octets_kept(other.bodies),
@@ -86,14 +88,14 @@ class Shape:
         return [name for name, is_laxer in kept.items() if is_laxer]
 
     def keeping(self, other: Shape) -> Shape:
-        """Such that it removes nothing that the other keeps."""
+        """Return settings that remove nothing that the other keeps."""
         days = (self.retention_days, other.retention_days)
         return replace(self, retention_days=0 if 0 in days else max(days))
 
     def read_bodies(self) -> str:
-        """How much of each body has to be read, as the data source's option has it.
+        """Return how much of each body must be read, as the option `bodies` of the data source.
 
-        Patterns must see whole bodies: of a secret that is cut in two they would not know either part.
+        Patterns must match whole bodies, as they would miss a secret that is cut in two.
         """
         if self.bodies == "none":
             return str(FINGERPRINTED)
@@ -104,56 +106,60 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    store: str = field(repr=False)  # it may have a password
+    """All settings of a run."""
+
+    store: str = field(repr=False)  # may contain a password
     output: str
     run: str
     shape: Shape = field(default_factory=Shape)
-    master: str = ""  # '': as whoever started Spark has said, else Spark's own, local[*]
+    master: str = ""  # '': that of spark-submit, otherwise local[*]
     driver_memory: str = "2g"
-    conf: tuple[str, ...] = ()  # further settings of Spark, NAME=VALUE each
-    lock_s: float = 120.0  # a lock that nobody renewed for so long is nobody's
-    patience_s: float = 30.0  # how long a store that is away is tried again
-    accept_clock: bool = False  # the store's is right, however far it is from others
-    accept_store: bool = False  # another one than that of the runs before
+    conf: tuple[str, ...] = ()  # additional Spark settings, NAME=VALUE each
+    lock_s: float = 120.0  # a lock that is not renewed for this long expires
+    patience_s: float = 30.0  # how long an unavailable store is retried
+    accept_clock: bool = False  # trust the store's clock
+    accept_store: bool = False  # accept another store than before
 
     def __post_init__(self) -> None:
-        """Raises SettingsError."""
+        """Check all values. Raises SettingsError."""
         if not RUN.fullmatch(self.run):
             raise SettingsError(
-                f"run id {self.run!r}: up to 100 letters, digits, '.', '_' and '-', a letter or digit first"
+                f"run id {self.run!r}: use up to 100 letters, digits, '.', '_' and '-', starting with a letter or digit"
             )
         try:
             check_files(StoreUrl.parse(self.store))
         except BadUrl as error:
             raise SettingsError(f"store: {error}") from None
         if not self.output:
-            raise SettingsError("output is empty: a folder, or s3a://bucket/path")
+            raise SettingsError("output is empty: give a folder, or s3a://bucket/path")
         if self.run.endswith(FILES):
             raise SettingsError(
-                f"run id {self.run!r}: a file of the output may be named so, take another one"
+                f"run id {self.run!r}: the ending is reserved for files of the output; use another name"
             )
         if self.run == LATEST:
-            raise SettingsError(f"run id {LATEST!r}: the newest report is known by it, take another one")
+            raise SettingsError(
+                f"run id {LATEST!r}: the name is reserved for the newest report; use another name"
+            )
         for name, bounds in TIMES_S.items():
             _check(name, getattr(self, name), bounds)
         if self.master and not MASTER.fullmatch(self.master):
             raise SettingsError(
-                f"--master {self.master!r}: one of Spark's, as local[2], spark://host:7077, k8s://https://host or yarn"
+                f"--master {self.master!r}: use a Spark master: local[2], spark://host:7077, k8s://https://host or yarn"
             )
         found = MEMORY.fullmatch(self.driver_memory.lower())
         if not found or int(found[1]) * UNITS[found[2]] < LEAST_MEMORY:
             raise SettingsError(
-                f"--driver-memory {self.driver_memory!r}: as Java has it, 2g or 1500m, and 450m at least"
+                f"--driver-memory {self.driver_memory!r}: use a size such as 2g or 1500m, at least 450m"
             )
         for each in self.conf:
             if not CONF.fullmatch(each):
-                raise SettingsError(f"conf {each!r}: NAME=VALUE, as spark.local.dir=/scratch")
+                raise SettingsError(f"conf {each!r}: use NAME=VALUE, such as spark.local.dir=/scratch")
 
 
 def _check(name: str, value: float, bounds: tuple[float, float]) -> None:
     least, most = bounds
-    if not least <= value <= most:  # nor is what is no number at all
-        raise SettingsError(f"{name} {value}: from {least} to {most}")
+    if not least <= value <= most:  # also false for NaN
+        raise SettingsError(f"{name} {value}: use a number from {least} to {most}")
 
 
 def _octets_kept(bodies: str) -> float:

@@ -1,7 +1,7 @@
-"""Octets that are no UTF-8 as a text all the same, and back: patterns for characters then match in what is some.
+"""Represent octets that are not UTF-8 as text, reversibly, so that patterns for characters match the valid parts.
 
-An octet that is of no character stands as one of the last 128 that there are. Those of them that a value really has
-stand as four such octets each, so no two values have the same text.
+An octet outside of any character becomes one of the last 128 code points. If a value really contains one of these, it
+is represented by its four octets, so that different values have different texts.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 
 REAL = re.compile("[\U0010ff80-\U0010ffff]")
-ESCAPED = 0xDC00  # and an octet: how Python's `surrogateescape` has it, which is no character for RE2
-# how the UTF-8 of all of those begins, and that of what stands for them here: the last octet is the same
+ESCAPED = 0xDC00  # plus an octet: Python's `surrogateescape`, which RE2 does not accept
+# prefixes of the UTF-8 of escaped octets, and of their replacements; the last octet is the same
 BEGINNINGS = ((b"\xed\xb2", b"\xf4\x8f\xbe"), (b"\xed\xb3", b"\xf4\x8f\xbf"))
 
 
 def as_text(value: bytes) -> str:
-    """All that is UTF-8 as its characters."""
+    """Return the value as text; valid UTF-8 as its characters."""
     told = REAL.sub(_apart, value.decode(errors="surrogateescape")).encode(errors="surrogatepass")
     for escaped, stray in BEGINNINGS:
         told = told.replace(escaped, stray)
@@ -23,7 +23,7 @@ def as_text(value: bytes) -> str:
 
 
 def as_octets(text: str) -> bytes:
-    """What it was made of."""
+    """Return the octets of a text made by `as_text`."""
     told = text.encode()
     for escaped, stray in BEGINNINGS:
         told = told.replace(stray, escaped)

@@ -1,7 +1,7 @@
-"""Streams cut into stretches of ids that may be read side by side, each about as long as the others.
+"""Cut streams into ranges of ids (stretches) of similar length that can be read in parallel.
 
-Ids tell when entries came, not how many came: so a stretch is cut where the server says that entries are. It is cut
-into halves by time until what is estimated of a half is small enough, and each half begins at an entry that is there.
+Ids show when entries were added, not how many there are; so the server is asked where entries are. A range is halved
+by time until its estimated number of entries is small enough, and each half begins at an existing entry.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from services.analytics.schema import Kind
 from services.store.catalogue import BEGINNING, LAST_NUMBER, StreamReader, next_id
 from services.store.catalogue import parse_id as parse
 
-FINER = 2.0  # pieces are cut so much smaller than a stretch before they are joined
-LOOKED_AT = 8  # entries at each end of a piece, to see how crowded it is
-MOST_ASKED = 2000  # questions about one stream: cutting takes less than a second
+FINER = 2.0  # how much smaller than a stretch pieces are before they are joined
+LOOKED_AT = 8  # entries at each end of a piece that show its density
+MOST_ASKED = 2000  # requests for one stream; they take less than a second
 
 Id = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What is to be read of one stream: behind `start`, up to `end`."""
+    """A stream, and the range to read: after `start`, up to `end`."""
 
     kind: Kind
     key: str
@@ -35,16 +35,16 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of it."""
+    """A range of a stream."""
 
     stream: Stream
     start: str
     end: str
-    rows: float = field(default=0.0, compare=False)  # how many entries it has, as estimated
+    rows: float = field(default=0.0, compare=False)  # estimated number of entries
 
 
 def cut(reading: StreamReader, stream: Stream, rows: int, parts: int) -> list[Stretch]:
-    """In order, without gaps; none where there is nothing to read. parts: at least so many, if they have entries."""
+    """Return stretches in order, without gaps; none if there is nothing to read. parts: least number, if possible."""
     state = reading.state(stream.key)
     if state is None or not state.first or parse(stream.end) <= parse(stream.start):
         return []
@@ -54,7 +54,7 @@ def cut(reading: StreamReader, stream: Stream, rows: int, parts: int) -> list[St
         return []
     pieces = Pieces(reading, stream.key, parse(state.first), next_id(parse(state.last)), state.length)
     pieces.keep(parse(begin), next_id(parse(last)))
-    # right before what is there now: whoever reads it can tell whether that is gone
+    # right before the first existing entry, so that a reader can detect its loss
     start = stream.start if stream.start == BEGINNING else _before(parse(begin))
     ends, numbers = zip(*pieces.joined(rows, parts), strict=True)
     bounds = pairwise((start, *ends[:-1], stream.end))
@@ -67,15 +67,15 @@ def _behind(start: str) -> str:
 
 @dataclass(slots=True)
 class _Piece:
-    """From one entry up to the next piece's first."""
+    """A range from one entry up to the first of the next piece."""
 
     first: Id
     behind: Id  # first of the next piece
-    weight: float  # how many entries it has, as estimated
+    weight: float  # estimated number of entries
 
 
 class Pieces:
-    """What lies between two entries, cut finer wherever much seems to be."""
+    """The pieces between two entries, finer where there are many entries."""
 
     def __init__(self, reading: StreamReader, key: str, first: Id, behind: Id, length: int) -> None:
         self._reading = reading
@@ -84,7 +84,7 @@ class Pieces:
         self._pieces = [_Piece(first, behind, float(length))]
 
     def keep(self, first: Id, behind: Id) -> None:
-        """Only what is between these; both are first ids of a piece, or the ends."""
+        """Keep only the range between these ids."""
         (piece,) = self._pieces
         if first > piece.first:
             _, piece = self._split(piece, first)
@@ -93,7 +93,7 @@ class Pieces:
         self._pieces = [piece]
 
     def joined(self, rows: int, parts: int) -> list[tuple[str, float]]:
-        """Ids that end a stretch, and how many entries it has: about `rows`, or fewer if there are to be more parts."""
+        """Return last ids of stretches and their estimated entries: about `rows`, or fewer for `parts` stretches."""
         length = self._pieces[0].weight
         if length > rows or parts > 1:
             size = max(1.0, min(rows, length / parts))
@@ -103,16 +103,16 @@ class Pieces:
         return [("", length)]
 
     def _coarsest(self, size: float) -> int | None:
-        """The piece to be halved next: the heaviest, if it is too heavy for its stretch."""
+        """Return the piece to halve next: the heaviest, if it is too heavy for a stretch."""
         found = max(range(len(self._pieces)), key=lambda at: self._pieces[at].weight)
         piece = self._pieces[found]
         return found if piece.weight > size / FINER and _middle(piece) != piece.first else None
 
     def _halve(self, at: int) -> None:
-        """Where its entries are is asked: the halves share its weight as their ends are crowded."""
+        """Halve a piece at an existing entry near its middle."""
         piece = self._pieces[at]
         middle = self._first_from(_middle(piece))
-        if middle is None or middle >= piece.behind:  # nothing is behind its middle
+        if middle is None or middle >= piece.behind:  # there are no entries after its middle
             piece.behind = _middle(piece)
             if piece.behind <= piece.first:
                 piece.weight = 0.0
@@ -120,7 +120,7 @@ class Pieces:
         self._pieces[at : at + 1] = self._split(piece, middle)
 
     def _split(self, piece: _Piece, middle: Id) -> tuple[_Piece, _Piece]:
-        """Both have a share of its weight, as their ends are crowded."""
+        """Split a piece; the halves share its weight by the density at their ends."""
         crowds = self._crowd(piece.first, middle), self._crowd(middle, piece.behind)
         share = crowds[0] / (sum(crowds) or 1.0)
         return (
@@ -129,7 +129,7 @@ class Pieces:
         )
 
     def _crowd(self, first: Id, behind: Id) -> float:
-        """How many entries there would be if all of it were as crowded as the more crowded of its ends."""
+        """Return the estimated entries of a range, by the density at the denser of its ends."""
         self._asked += 2
         ids = self._reading.ids_from(self._key, _text(first), LOOKED_AT)
         ahead = [one for one in map(parse, ids) if one < behind]
@@ -143,7 +143,7 @@ class Pieces:
         return parse(found) if found else None
 
     def _joined(self, size: float) -> list[tuple[str, float]]:
-        """Neighbours together until they are a stretch; a stretch ends before the next piece's first entry."""
+        """Join neighbours to stretches; a stretch ends before the next piece's first entry."""
         found, held = list[tuple[str, float]](), 0.0
         for piece, after in pairwise(self._pieces):
             held += piece.weight
@@ -161,12 +161,12 @@ def _projected(ids: list[Id], first: Id, behind: Id) -> float:
 
 
 def _distance(first: Id, second: Id) -> float:
-    """In ms; entries of one ms lie a little apart."""
+    """Return the distance in ms; entries of one ms are slightly apart."""
     return max(second[0] - first[0] + (second[1] - first[1]) / 1e6, 1e-6)
 
 
 def _middle(piece: _Piece) -> Id:
-    """Between its ends by time; within one ms by number."""
+    """Return the middle by time, or by number within one ms."""
     (first_ms, first), (behind_ms, behind) = piece.first, piece.behind
     if behind_ms - first_ms > 1:
         return (first_ms + behind_ms + 1) // 2, 0
@@ -180,6 +180,6 @@ def _text(identifier: Id) -> str:
 
 
 def _before(identifier: Id) -> str:
-    """The highest id that is lower."""
+    """Return the next lower id."""
     first, second = identifier
     return f"{first}-{second - 1}" if second else f"{first - 1}-{LAST_NUMBER}"

@@ -1,4 +1,4 @@
-"""What runs that have ended said of themselves. An old output has thousands, so none is read twice."""
+"""Read summaries of ended runs, each once, as an old output has thousands."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from services.outside.document import read_json
 
 
 class Summaries:
-    """Raises OutputError from every method."""
+    """The summaries of an output. Every method raises OutputError."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._known: dict[str, bytes] = {}  # by the run; one that is not there yet may come
+        self._known: dict[str, bytes] = {}  # by run
 
     def octets(self, run: str) -> bytes | None:
-        """None: it has not ended."""
+        """Return the content of a summary, or None if the run has not ended."""
         if run not in self._known:
             found = self._files.octets_if_there(done_file(run))
             if found is None:
@@ -27,9 +27,9 @@ class Summaries:
         return self._known[run]
 
     def of(self, run: str) -> Any:
-        """None: it has not ended."""
+        """Return a summary, or None if the run has not ended."""
         octets = self.octets(run)
         try:
             return None if octets is None else read_json(octets)
         except ValueError as error:
-            raise OutputError(f"{self._files.uri(done_file(run))} is no JSON: {error}") from None
+            raise OutputError(f"{self._files.uri(done_file(run))} is not JSON: {error}") from None

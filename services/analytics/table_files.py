@@ -1,4 +1,4 @@
-"""The files of the tables: of each hour one, whose octets depend on nothing but its rows."""
+"""Read and write the files of the tables, one for each hour, whose octets depend only on its rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.analytics.schema import conformed
 from services.analytics.tables import Table
 
 HOUR = "at"  # column: the row's hour, 'YYYY-MM-DDTHH'
-READERS = 8  # files at a time: each is small, and takes its time to be asked for
+READERS = 8  # files read at a time, as each is small and requests are slow
 TYPES = {
     "string": pa.string(),
     "bigint": pa.int64(),
@@ -26,47 +26,48 @@ TYPES = {
 
 
 def table_path(table: Table, hour: str) -> str:
-    """Below `aggregates`, of the output or of a run's staging."""
+    """Return a file's path below `aggregates`, of the output or of a staging folder."""
     return f"{table.name}/{hour_path(hour)}/{table.name}.parquet"
 
 
 def schema_of(table: Table) -> pa.Schema:
-    """Of its files: day and hour are folders."""
+    """Return the columns of the files; day and hour are folders."""
     return pa.schema([(each.name, TYPES[each.type]) for each in (*table.keys, *table.values)])
 
 
 def in_order(rows: pa.Table, table: Table) -> pa.Table:
-    """Its columns, the rows sorted by its keys. Keys are never null."""
+    """Return the columns of the table, with rows sorted by its keys, which are never null."""
     keys = [(each.name, "ascending") for each in table.keys]
     return rows.select(schema_of(table).names).cast(schema_of(table)).sort_by(keys)
 
 
 def parquet(rows: pa.Table) -> bytes:
-    """The file as octets. Nothing in it tells of a time or a process."""
+    """Return the file as octets, without times or names of programs."""
     sink = pa.BufferOutputStream()
     pq.write_table(rows.combine_chunks().replace_schema_metadata(), sink, compression="zstd")
     return bytes(sink.getvalue())
 
 
 def parse(octets: bytes, table: Table, hour: str) -> pa.Table:
-    """One file, with the column HOUR; columns that it does not have are null."""
+    """Parse a file and add the column HOUR; missing columns are null."""
     rows = pq.ParquetFile(pa.BufferReader(octets)).read()
     return with_hour(conformed(rows, schema_of(table)), hour)
 
 
 def with_hour(rows: pa.Table, hour: str) -> pa.Table:
+    """Return the rows with the column HOUR."""
     return rows.append_column(HOUR, pa.array([hour] * len(rows), pa.string()))
 
 
 def empty(table: Table) -> pa.Table:
-    """No rows, but the columns."""
+    """Return the columns without rows."""
     return with_hour(schema_of(table).empty_table(), "")
 
 
 def read_hours(files: Files, table: Table, places: dict[str, str]) -> pa.Table:
-    """The hours' rows with the column HOUR; places: below which folder each hour's file lies.
+    """Read the rows of hours, with the column HOUR. places: the root folder by hour.
 
-    An hour whose file is not there has no rows: somebody moved it out, as whoever finds it damaged is told to.
+    An hour without a file has no rows: the operator may have moved a damaged file away, as its error advises.
     """
     paths = [f"{root}/{table_path(table, hour)}" for hour, root in places.items()]
     with ThreadPoolExecutor(READERS) as readers:

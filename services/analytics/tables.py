@@ -1,7 +1,7 @@
-"""Every table that the job writes, and what its columns mean; docs/analytics.md has these texts.
+"""Define every table that the job writes, with the meaning of its columns, for docs/analytics.md too.
 
-All tables lie in folders `day=YYYY-MM-DD/hour=HH` (UTC), which are their first two columns. Rows are sorted by
-their keys.
+All tables are in folders `day=YYYY-MM-DD/hour=HH` (UTC), which are their first two columns. Rows are sorted by their
+keys.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from services.store.model import PUT_S, WAIT_S
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A column, and its meaning for the documentation."""
+
     name: str
     type: str  # as Spark SQL writes it
     meaning: str
@@ -22,6 +24,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """A table of the job."""
+
     name: str
     meaning: str
     keys: tuple[Column, ...]
@@ -29,13 +33,15 @@ class Table:
 
     @property
     def columns(self) -> tuple[Column, ...]:
+        """Return all columns, day and hour first."""
         return (*HOUR, *self.keys, *self.values)
 
     def key_names(self) -> list[str]:
-        """Which make a row one of its kind, day and hour first."""
+        """Return the columns that identify a row, day and hour first."""
         return [each.name for each in (*HOUR, *self.keys)]
 
     def schema(self) -> StructType:
+        """Return the Spark schema."""
         found = StructType.fromDDL(", ".join(f"`{each.name}` {each.type}" for each in self.columns))
         assert isinstance(found, StructType)
         return found
@@ -47,7 +53,7 @@ EDGE = Column("edge", "string", "the edge: tmq, ring, ...")
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 AGE_S = WAIT_S  # bounds of the histogram of times to death
 COUNTERS = {
-    "added": "messages put in",
+    "added": "messages published",
     "delivered": "messages delivered",
     "acked": "messages acknowledged",
     "returned": "messages returned",
@@ -58,11 +64,11 @@ COUNTERS = {
     "redriven": "dead letters redriven",
     "purged": "dead letters purged",
     "dead_trimmed": "dead letters dropped by age or number",
-    "bytes_in": "octets put in",
+    "bytes_in": "octets published",
     "bytes_out": "octets acknowledged",
 }
 SUMS = {
-    "in": "messages put in",
+    "in": "messages published",
     "in_octets": "their octets",
     "out": "messages delivered",
     "out_octets": "their octets",
@@ -94,12 +100,12 @@ TRAFFIC = Table(
     (*QUEUE, EDGE),
     (
         *(Column(name, "bigint", text) for name, text in SUMS.items()),
-        Column("in_rate", "double", "messages put in per second, over the whole hour"),
+        Column("in_rate", "double", "messages published per second, over the whole hour"),
         Column("out_rate", "double", "messages delivered per second, over the whole hour"),
         Column(
             "in_peak",
             "double",
-            "messages put in per second in the busiest 10 s; those of a sample are spread over its `ms`",
+            "messages published per second in the busiest 10 s; those of a sample are spread over its `ms`",
         ),
         Column("out_peak", "double", "messages delivered per second in the busiest 10 s, likewise"),
         *_histogram("put", "time from request to durable answer", PUT_S),
@@ -164,7 +170,7 @@ DEATHS = Table(
     (
         Column("count", "bigint", "dead letters"),
         Column("octets", "bigint", "octets of their bodies"),
-        *_histogram("age", "time from put to death", AGE_S),
+        *_histogram("age", "time from publish to death", AGE_S),
         Column("acquired_mean", "double", "average number of deliveries"),
         Column("redriven", "bigint", "of them, those that had been redriven before"),
     ),

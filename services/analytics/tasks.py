@@ -1,4 +1,4 @@
-"""Work in parts, each a task of Spark: carried out wherever there is a core, and anew where one was lost."""
+"""Run work in parts as tasks of Spark, which repeats parts whose executor is lost."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ def carried_out(
     work: Callable[[str, Any], Told],
     told: Mapping[str, pa.DataType],
 ) -> Told:
-    """What all parts told, in no order.
+    """Return the rows that all parts report, unsorted.
 
-    work: is given a name that no other attempt has, and the part. Both it and the parts must pickle. A part whose
-    executor is lost, or believed to be, is done again: what it writes must be under its name, and counts only when it
-    is told of.
+    Args:
+        spark: the session.
+        parts: the parts of the work; they are pickled.
+        work: called with a name unique to the attempt, and the part; it is pickled. A part may run more than once: what
+            it writes must be under its name, and counts only if it is reported.
+        told: columns of the reported rows.
     """
     if not parts:
         return []

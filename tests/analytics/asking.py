@@ -1,4 +1,4 @@
-"""How often an output is asked for something."""
+"""Count how often an output is accessed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUESTS = ("exists", "list", "read_octets", "write_octets", "move", "delete")
 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """By the method, while it is open."""
+    """Count accesses by method inside the block."""
     found: Counter[str] = Counter()
 
     def counting(name: str) -> Callable[..., Any]:

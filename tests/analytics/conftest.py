@@ -1,4 +1,4 @@
-"""Servers for what reads them; tests have no event loop, so a store is filled in one that ends."""
+"""Servers for tests without an event loop; a store is filled in a loop that ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["chance"]
 
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that leave it whole."""
+    """One server for all tests that leave it intact."""
     server = Server(next(iter(PROGRAMS)), tmp_path_factory.mktemp("store")).start()
     yield server
     server.end()

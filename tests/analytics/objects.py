@@ -1,4 +1,4 @@
-"""A store of objects that speaks S3, with its objects in a folder."""
+"""An object store with the S3 protocol, whose objects are in a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUCKET = "letters"
 
 @contextmanager
 def objects(folder: Path) -> Iterator[Mapping[str, str]]:
-    """With an empty bucket, BUCKET: the environment by which it is found."""
+    """Start a store with the empty bucket BUCKET, and return the environment for its clients."""
     port = free_port()
     (folder / "data" / BUCKET).mkdir(parents=True)
     command = [find("versitygw"), "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(folder / "data")]

@@ -1,4 +1,4 @@
-"""Readings of one stream: whole, or under way in a thread while a test does something to the store."""
+"""Read one stream, whole or in a thread while the test changes the store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def everything(url: str, key: str = KEY, rows: int = 100, **how: Any) -> list[st
 
 
 class InThread(threading.Thread):
-    """A reading under way: `seen` entries so far, at most a page ahead of `may_see`."""
+    """A running read: `seen` entries so far, at most a page ahead of `may_see`."""
 
     def __init__(self, url: str, key: str = KEY, end: str = "999999999-0", **how: Any) -> None:
         super().__init__(daemon=True)

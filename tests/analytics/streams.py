@@ -1,4 +1,4 @@
-"""Streams on a server as a test wants them, and letters that a store of ours has buried."""
+"""Fill streams of a server, also with dead letters by a real store."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ LETTER = {
 
 
 def add(server: Server, entries: Iterable[tuple[str, Any]], key: str = KEY) -> list[str]:
-    """(id, fields) each; a number of fields is that many octets of body. Their ids."""
+    """Add (id, fields) pairs and return their ids; fields given as a number are a body of so many octets."""
     ids: list[str] = []
     left = iter(entries)
     with redis.Redis.from_url(server.url) as client:
@@ -95,7 +95,7 @@ def numbered(count: int, first: int = 1) -> list[tuple[str, int]]:
 
 
 def with_desk(server: Server | str, work: Callable[[Desk], Awaitable[Any]], **how: Any) -> Any:
-    """What a process with a store does, from its beginning to its end."""
+    """Run work with a store in its own event loop, and return the result."""
 
     async def run() -> Any:
         async with Desk(server, **how) as desk:

@@ -1,4 +1,4 @@
-"""Files that no run has written, or that are damaged: named, or passed over; and what is told of them at the end."""
+"""Test damaged and foreign files: named in errors, or left out."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_file_of_the_archive_is_named(place: Path, tmp_path: Path, make: Calla
     make(place)
     for work in works:
         with pytest.raises(
-            OutputError, match=f"output {PATH} cannot be read: .*[;:] bring it back from a backup"
+            OutputError, match=f"output {PATH} cannot be read: .*[;:] restore it from a backup"
         ):
             work()
 
@@ -99,8 +99,8 @@ def test_so_is_one_of_a_table(tmp_path: Path, make: Callable[[Path], None]) -> N
 
 
 def test_one_that_cannot_be_reached_is_tried_again() -> None:
-    """It may be whole."""
-    with pytest.raises(OutputError, match=r"try again\. If the file itself is damaged: "), named(PATH):
+    """Check that the error advises to try again, as the file may be intact."""
+    with pytest.raises(OutputError, match=r"try again\. If the file is damaged: "), named(PATH):
         raise PermissionError(13, "Permission denied")
 
 

@@ -1,4 +1,4 @@
-"""Which runs a run asks whether they have ended."""
+"""Test which runs a run checks for their end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plan(run: str, now_ms: int = NOW_MS, **shape: Any) -> Plan:
 
 
 def begun(files: Files, plan: Plan) -> None:
-    """As a run does it."""
+    """Begin a run as the job does."""
     begin(files, read_begun(files, Summaries(files)), plan)
 
 
@@ -79,7 +79,7 @@ def test_where_that_is_not_said_all_are_looked_through(files: Files, spoilt: str
     found = read_begun(files, Summaries(files))
     assert found.planned == {"a": 5, "b": 7, "c": 9, "d": 0}
     assert unfinished(files, found.in_hand()) == ["c", "d"]
-    assert found.before(9) == ["a", "b"]  # of d nobody knows how old it is: it stays
+    assert found.before(9) == ["a", "b"]  # the age of d is unknown, so it is kept
     begun(files, plan("e"))
     assert read_begun(files, Summaries(files)) == Begun({**found.planned, "e": NOW_MS}, "e")
 
@@ -97,7 +97,7 @@ def test_what_was_removed_for_its_age_is_forgotten(files: Files) -> None:
 def test_runs_of_a_program_that_does_not_know_the_file_are_found(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a rollback and back one of them may not have ended; the others are removed in time. Only they are asked."""
+    """Check runs begun after a rollback: one may be unfinished, the others expire. Only these are read."""
     for number in range(50):
         begun(files, plan(f"ours-{number}", NOW_MS - 3 * DAY_MS))
         files.write_json(done_file(f"ours-{number}"), {"now_ms": NOW_MS - 3 * DAY_MS})
@@ -106,7 +106,10 @@ def test_runs_of_a_program_that_does_not_know_the_file_are_found(
     files.write_json(done_file("theirs"), {"now_ms": NOW_MS - DAY_MS})
     with counted(monkeypatch) as asked:
         found = read_begun(files, Summaries(files))
-    assert asked == {"list": 1, "read_octets": 4}  # the file; of one its summary; of the other also its plan
+    assert asked == {
+        "list": 1,
+        "read_octets": 4,
+    }  # the file, the summary of one run, summary and plan of the other
     assert found.others == ("theirs", "theirs-left")
     assert found.in_hand() == ["ours-49", "theirs", "theirs-left"]
     assert unfinished(files, found.in_hand()) == ["theirs-left"]

@@ -1,4 +1,4 @@
-"""Table `changes` against the same in plain Python (docs/analytics.md, "changes")."""
+"""Compare the table `changes` with plain Python (docs/analytics.md, "changes")."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def hours(number: int) -> list[str]:
 
 
 def some_rows(chance: random.Random, number: int, missing: float) -> dict[str, Rows]:
-    """Of each table; two edges tell of a queue's traffic. Some hours are sudden, and of some nobody told."""
+    """Return rows of each table; two edges share a queue's traffic. Some hours are sudden, some unknown."""
     told: dict[str, Rows] = {"traffic": [], "depths": [], "deaths": []}
     for hour in hours(number):
         sudden = 9 if hour == LAST else chance.choice((1, 1, 0, 9)) if hour >= later(LAST, -3) else 1
@@ -60,7 +60,7 @@ def tables(told: dict[str, Rows]) -> list[pa.Table]:
 
 
 def series(told: dict[str, Rows], metric: str, queue: str) -> dict[str, float]:
-    """What is known of it, by hour."""
+    """Return the known values by hour."""
     column = {**COUNTS, **LEVELS}[metric]
     rows = told["deaths" if metric == "deaths" else "depths" if metric == "len_max" else "traffic"]
     found: dict[str, list[float]] = {}
@@ -123,7 +123,7 @@ def test_they_are_what_plain_python_finds(
 
 
 def test_what_is_steady_is_not_among_them(chance: random.Random) -> None:
-    """Nor is what has no day of history."""
+    """Check that steady values, and those with less than a day of history, are no changes."""
     rows = [
         {HOUR: hour, "domain": "main", "queue": "a", "in": chance.randrange(90, 110), "out": 100}
         | {"refused_all": 0, "put_p99": 0.01, "wait_p99": 0.01}

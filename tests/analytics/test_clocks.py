@@ -1,4 +1,4 @@
-"""Clocks that cannot be right, and those that can (docs/analytics.md, "Clocks")."""
+"""Test clocks that are refused and accepted (docs/analytics.md, "Clocks")."""
 
 from __future__ import annotations
 
@@ -28,13 +28,18 @@ def test_what_can_be(driver_ms: int, last_ms: int, retention_days: int) -> None:
 @pytest.mark.parametrize(
     ("driver_ms", "last_ms", "retention_days", "why"),
     [
-        (NOW_MS - HOUR_MS - 1, 0, 0, "this machine's says 2027-01-15 06:59:59 UTC"),
-        (NOW_MS + HOUR_MS + 1, NOW_MS, 0, "this machine's says 2027-01-15 09:00:00 UTC"),
-        (NOW_MS, NOW_MS + HOUR_MS + 1, 0, "the run before it was 2027-01-15 09:00:00 UTC already"),
-        (NOW_MS, NOW_MS - 7 * DAY_MS - 1, 30, "it was 2027-01-08 07:59:59 UTC, more than 7 days ago"),
+        (NOW_MS - HOUR_MS - 1, 0, 0, "this machine's clock says 2027-01-15 06:59:59 UTC"),
+        (NOW_MS + HOUR_MS + 1, NOW_MS, 0, "this machine's clock says 2027-01-15 09:00:00 UTC"),
+        (NOW_MS, NOW_MS + HOUR_MS + 1, 0, "it already said 2027-01-15 09:00:00 UTC for the previous run"),
+        (
+            NOW_MS,
+            NOW_MS - 7 * DAY_MS - 1,
+            30,
+            "it said 2027-01-08 07:59:59 UTC for the previous run, more than 7 days ago",
+        ),
         (NOW_MS, NOW_MS - 2 * DAY_MS - 1, 2, "more than 2 days ago"),
     ],
 )
 def test_what_cannot(driver_ms: int, last_ms: int, retention_days: int, why: str) -> None:
-    with pytest.raises(ClockWrong, match=f"says 2027-01-15 08:00:00 UTC, and .*{why}.*--accept-clock"):
+    with pytest.raises(ClockWrong, match=f"says 2027-01-15 08:00:00 UTC, but .*{why}.*--accept-clock"):
         check(NOW_MS, driver_ms, last_ms, retention_days)

@@ -1,4 +1,4 @@
-"""Pages of entries as rows, whatever stands in them: compared with a plain reader, one entry after the other."""
+"""Compare pages of arbitrary entries as rows with a plain reader, entry by entry."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def plain_value(name: str, value: bytes, kind: Kind, most: int) -> Any:
 
 
 def plain_row(kind: Kind, identifier: bytes, fields: list[bytes], bodies: int) -> dict[str, Any]:
-    """One row, written down without any haste."""
+    """Return one row, computed in the simplest way."""
     row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS[kind])
     known = {name: value for name, value in ORIGINS[kind].known().items() if name in row}
     row |= known | {"id": identifier.decode()}
@@ -187,7 +187,7 @@ ids = st.builds(
 
 @st.composite
 def entries(draw: st.DrawFn, base: dict[str, str]) -> list[Any]:
-    """A good one, mostly with something wrong: other values, fields that are missing, doubled, unknown or elsewhere."""
+    """Return valid entries, mostly with an error: other values; missing, repeated, unknown or moved fields."""
     pairs = [(name.encode(), value.encode()) for name, value in base.items()]
     for _ in range(draw(st.integers(0, 3))):
         place = draw(st.integers(0, max(0, len(pairs) - 1)))
@@ -224,7 +224,7 @@ def test_dead_letters_as_a_plain_reader_has_them(page: list[Any], bodies: int) -
 
 
 def test_kinds_that_stand_further_behind_are_told_apart() -> None:
-    """Fields come in any order (docs/store.md, "Samples"), and what a sample is may be the last of them."""
+    """Check fields in any order: the kind may be the last one (docs/store.md, "Samples")."""
     rest = {name: value for name, value in EDGE.items() if name != "kind"}
     page: list[Any] = [
         [b"%d-0" % number, [word.encode() for pair in (rest | {"kind": kind}).items() for word in pair]]

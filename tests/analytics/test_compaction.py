@@ -1,4 +1,4 @@
-"""Files of an hour joined into larger ones: every row and column once, and none that is too large."""
+"""Test the joining of files of an hour: every row and column once, and files of limited size."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def bodies(root: Path, paths: list[str]) -> list[bytes]:
 
 
 def test_a_file_with_columns_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
-    """After a rollback: joined, it would have them no more."""
+    """Check that files with unknown columns are kept: joining would drop the columns."""
     newer = some([b"newer"]).append_column("weight", pa.array([7]))
     paths = [write(tmp_path, "r1", some([b"a", b"b"])), write(tmp_path, "r2", newer)]
-    paths.append(write(tmp_path, "r3", some([b"c"]).drop_columns(["pattern"])))  # of one of before
+    paths.append(write(tmp_path, "r3", some([b"c"]).drop_columns(["pattern"])))  # of an older version
     told = Joining(str(tmp_path), "staging")("n", Joined(Kind.DEAD, HOUR, tuple(paths)))
     assert [each for each in told if each["left"]] == [{"hour": HOUR, "path": paths[1], "left": True}]
     assert bodies(tmp_path, [each["path"] for each in told if not each["left"]]) == [b"a", b"b", b"c"]
@@ -63,12 +63,12 @@ def test_what_is_joined_goes_on_in_another_file_where_one_is_large(
     joined = [each["path"] for each in told]
     assert bodies(tmp_path, joined) == [body for each in large for body in each]
     assert len({*joined}) == 3
-    for path in joined:  # the limit, what is written at once, and what stands at the end
+    for path in joined:  # the limit, a row group and the footer
         assert (tmp_path / path).stat().st_size < 30_000 + 22_000 + 10_000
 
 
 def test_rows_are_read_of_one_row_group_at_a_time(tmp_path: Path) -> None:
-    """These are small where letters are large; so many rows as are asked for might not fit into memory."""
+    """Check that batches end at row groups, which are small where letters are large, to limit memory."""
     path = write(tmp_path, "r1", some([b"%d" % number for number in range(10)]), group=4)
     files, root = opened(str(tmp_path))
     assert [len(rows) for rows in batches(files, root, path, Kind.DEAD, 100)] == [4, 4, 2]

@@ -1,4 +1,4 @@
-"""Values out of a store: what is a number, a time, a histogram; and that neighbours change nothing."""
+"""Test the conversion of stored values: numbers, times, histograms; independent of their neighbours."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ WRONG = [
 
 
 def alone_and_beside(how: Convert, value: bytes) -> list[tuple[Any, str]]:
-    """The value's own, and its problems, by itself and between others."""
+    """Return the value and its problems, converted alone and between others."""
     found = []
     for values, row in (([value], 0), ([GOOD[how], value, GOOD[how]], 1)):
         problems = Problems()

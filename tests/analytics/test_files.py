@@ -1,4 +1,4 @@
-"""The output folder by Arrow's file systems: what is whole, what is exclusive, and what errors say."""
+"""Test the output folder on Arrow's file systems: atomic writes, exclusive creation, errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from services.analytics.places import OutputError, as_url, opened
 from services.analytics.publish import Ready, publish, ready_file, staging
 from services.analytics.state import State
 
-ANYWHERE = "region=eu-north-1&endpoint_override=127.0.0.1:1"  # nothing is asked for there
+ANYWHERE = "region=eu-north-1&endpoint_override=127.0.0.1:1"  # never contacted
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_json_that_is_written_again_leaves_one_file(files: Files, tmp_path: Path
 
 def test_what_is_no_json_is_named(files: Files) -> None:
     files.write_octets("told.json", b"{")
-    with pytest.raises(OutputError, match=r"out/told\.json is no JSON"):
+    with pytest.raises(OutputError, match=r"out/told\.json is not JSON"):
         files.read_json("told.json")
 
 
@@ -74,14 +74,14 @@ def test_of_many_who_create_at_once_one_is_told_so(files: Files, tmp_path: Path)
             created = [*many.map(lambda owner, path=path: files.create_json(path, owner), owners)]
         assert created.count(True) == 1
         assert files.read_json(path) == owners[created.index(True)]
-    assert len(os.listdir(tmp_path / "out" / "locks")) == 20  # nobody has left his own file there
+    assert len(os.listdir(tmp_path / "out" / "locks")) == 20  # no temporary files are left
 
 
 def test_where_there_are_no_links_the_second_is_still_told(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
-        raise PermissionError("Operation not permitted")  # as vfat, and some shares
+        raise PermissionError("Operation not permitted")  # as on vfat and some shares
 
     monkeypatch.setattr(os, "link", refused)
     assert files.create_json("lock.json", {"owner": "a"})
@@ -99,7 +99,7 @@ def test_a_move_is_in_place_of_what_is_there_and_done_once(files: Files) -> None
 
 
 def test_what_somebody_removed_before_it_was_moved_is_named(files: Files) -> None:
-    with pytest.raises(OutputError, match="from is to be moved, and is gone"):
+    with pytest.raises(OutputError, match="from cannot be moved: it was removed"):
         files.move("from", "to")
 
 
@@ -153,7 +153,7 @@ def test_a_relative_folder_is_of_this_process(tmp_path: Path, monkeypatch: pytes
 def test_all_is_on_the_disk_before_the_list_and_the_state_say_so(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A power cut leaves what was settled: the staged files, then the list; their new places, then the state."""
+    """Check the order of syncs: staged files before the list, published files before the state."""
     moves = [(f"{staging('r1')}/a/{name}", f"archive/{name[0]}/{name}") for name in ("x1", "y1")]
     for source, _ in moves:
         files.write_octets(source, b"rows")

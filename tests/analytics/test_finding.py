@@ -1,4 +1,4 @@
-"""Streams, queues and domains that are not there: what somebody has written is refused, and told what there is."""
+"""Test missing streams, queues and domains: given names are refused, with the existing ones."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def test_a_stream_that_is_not_there_is_refused(store: Entries, kind: str, name: 
     for place in ("5-0", json.dumps({key: "5-0"})):
         planned(options(store, kind, **of_kind, **{name: place}, failOnDataLoss="false"))
     wrong = options(store, kind, **of_kind, **{name: json.dumps({key: "5-0", key + "x": "5-0"})})
-    why = f"option {name} names '{key}x', which is none of the streams that are read: .*{key}"
+    why = f"option {name} names '{key}x', which is not among the streams that are read: .*{key}"
     with pytest.raises(OptionError, match=why.replace("{", r"\{").replace("}", r"\}")):
         planned(wrong)
-    with pytest.raises(OptionError, match="none of the streams"):
+    with pytest.raises(OptionError, match="not among the streams"):
         Following(wrong, ["id"]).initialOffset()
 
 
 def test_where_a_loss_is_no_failure_it_is_told(store: Entries, caplog: pytest.LogCaptureFixture) -> None:
-    """Queues are deleted, and somebody may have written down where they ended."""
+    """Check that a deleted queue with a saved position is logged."""
     end = json.dumps({store.queue("a"): "9999999999999-0", "gone": "5-0"})
     with caplog.at_level(logging.WARNING):
         assert planned(options(store, "dead", end=end, failOnDataLoss="false")) == 1
@@ -73,7 +73,7 @@ def test_a_key_that_is_not_there_is_told(store: Entries, caplog: pytest.LogCaptu
 
 
 def test_an_unknown_queue_is_told_which_there_are(store: Entries) -> None:
-    with pytest.raises(OptionError, match=r"there is no queue 'c'; there are a, b$"):
+    with pytest.raises(OptionError, match=r"unknown queue 'c'; known queues: a, b$"):
         planned(options(store, "dead", queue="a,c"))
 
 

@@ -1,4 +1,4 @@
-"""How a streaming query shares its batches among streams, whatever comes meanwhile and whoever goes on with it."""
+"""Test how a streaming query shares its batches among streams, also after a restart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Offsets = dict[str, str]
 
 
 def batch(server: Server, kind: Kind, start: Offsets | None, rows: int) -> tuple[Offsets, list[str]]:
-    """Where the next one begins, and keys of streams that it had rows of; as by a program that has just started."""
+    """Return the next offsets, and the keys of streams with rows, from a new reader."""
     options = Options.parse({"url": server.url, "kind": str(kind), "max_rows": str(rows)})
     following = Following(options, [column.name for column in COLUMNS[kind]])
     begin = following.initialOffset() if start is None else start

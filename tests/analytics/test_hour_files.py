@@ -1,4 +1,4 @@
-"""Files of an hour each: every row once, however many hours there are and however much of them waits."""
+"""Test the files by hour: every row once, for any number of hours and rows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_cannot_be_used_is_apart(tmp_path: Path) -> None:
 def test_an_hour_goes_on_in_another_file_where_one_is_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: random.Random
 ) -> None:
-    """A bucket copies 5 GiB at most, and by copies files are published there."""
+    """Check the limit of a file: buckets copy at most 5 GiB, and publishing copies."""
     monkeypatch.setattr(hour_files, "SPLIT_ROWS", 10)
     monkeypatch.setattr(hour_files, "GROUP_ROWS", 10)
     monkeypatch.setattr(hour_files, "FILE_OCTETS", 30_000)

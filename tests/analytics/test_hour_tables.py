@@ -1,4 +1,4 @@
-"""An hour's tables do not depend on how its rows lie in files, nor on how many tasks share them."""
+"""Test that an hour's tables depend neither on the files of its rows nor on the number of tasks."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def looked(ms: int, queue: str = "orders", qid: str = "4", **told: Any) -> Row:
 
 
 class Hour:
-    """Its rows in files, and the tables that come of them."""
+    """Rows of an hour in files, and the tables computed from them."""
 
     def __init__(self, folder: Path, kind: Kind) -> None:
         self._folder = folder
@@ -84,7 +84,7 @@ class Hour:
         return name
 
     def octets(self, files: list[str], before: list[str] | None = None, shares: int = 1) -> dict[str, bytes]:
-        """As they would be published."""
+        """Return the tables as published."""
         parts: dict[str, list[pa.Table]] = {}
         for number in range(shares):
             share = Share(self._kind, HOUR, tuple(files), tuple(before or ()), number, shares)
@@ -101,7 +101,7 @@ class Hour:
 
 
 def scattered(chance: random.Random, hour: Hour, rows: list[Row]) -> list[str]:
-    """In any order, in any files."""
+    """Write the rows to random files in random order."""
     rows = chance.sample(rows, len(rows))
     cuts = sorted(chance.randrange(len(rows) + 1) for _ in range(chance.randrange(4)))
     parts = [rows[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
@@ -176,7 +176,7 @@ def test_an_hour_without_rows_has_no_tables(tmp_path: Path) -> None:
 
 
 def test_the_example_is_that_of_the_first_by_ms_and_number(tmp_path: Path) -> None:
-    """Numbers of ids are of 64 bits, and sort as such."""
+    """Check that the 64-bit numbers of ids are compared as numbers."""
     large = (1 << 64) - 1
     rows = [
         letter(0, id=ids(0, number), error=f"no {number}", pattern="no 0") for number in (large, 1 << 20, 9)
@@ -208,10 +208,10 @@ def test_a_repeat_with_another_content_counts_as_the_first_said(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("before", "looks", "added"),
     [
-        ([], [(0, "4", 10)], 0),  # counting begins there
+        ([], [(0, "4", 10)], 0),  # only the base
         ([], [(0, "4", 10), (1, "4", 13)], 3),
         ([(-60_000, "4", 8)], [(0, "4", 10)], 2),
-        ([(-60_000, "3", 8)], [(0, "4", 10)], 10),  # made anew meanwhile
+        ([(-60_000, "3", 8)], [(0, "4", 10)], 10),  # created again
         ([], [(0, "4", 10), (1, "4", 4), (2, "4", 5)], 1),  # the store lost data
         ([], [(0, "4", 10), (1, "5", 4)], 4),
     ],
@@ -227,7 +227,7 @@ def test_what_a_counter_rose_by(
 
 
 def test_a_first_look_says_how_old_a_queue_is(tmp_path: Path) -> None:
-    """docs/store.md, "Samples": a store's first queues count from 0, too; files of before do not say it."""
+    """Check that a store's first queues count from 0 too; older files lack the age (docs/store.md, "Samples")."""
     hour = Hour(tmp_path, Kind.SAMPLES)
     looks = [looked(0, added=10, age_ms=5), looked(1, added=12), looked(2, "old", "5", added=7)]
     rows = hour.rows("depths", *looks)
@@ -242,7 +242,7 @@ def test_a_first_look_says_how_old_a_queue_is(tmp_path: Path) -> None:
     ("age_ms", "added"), [(0, 13), (60_000, 13), (3_660_000, 13), (3_660_001, 3), (604_800_000, 3)]
 )
 def test_a_life_of_many_hours_is_no_hours(tmp_path: Path, age_ms: int, added: int) -> None:
-    """As when samples were off for a week: nobody knows in which hour its messages came. A look a minute past one."""
+    """Check a queue whose first sample is late, as with samples switched off: the hours of its messages are unknown."""
     first = looked(60_000, added=10, age_ms=age_ms)
     others = looked(-600_000, "other", "5"), looked(60_000, "other", "5")
     rows = Hour(tmp_path, Kind.SAMPLES).rows(
@@ -252,7 +252,7 @@ def test_a_life_of_many_hours_is_no_hours(tmp_path: Path, age_ms: int, added: in
 
 
 def test_a_queue_that_comes_long_after_others_is_new(tmp_path: Path) -> None:
-    """All are looked at each five minutes: the store has not known this one."""
+    """Check a late first sample: all queues are sampled every five minutes, so this one is new."""
     late = looked(600_001, "new", "5", added=10)
     soon = looked(600_000, "soon", "6", added=10)
     elsewhere = looked(3_000_000, "there", "7", added=10, domain="other")

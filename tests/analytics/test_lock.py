@@ -1,4 +1,4 @@
-"""Locks that somebody spoilt, and a file system that fails for a moment."""
+"""Test damaged locks, and a file system that fails temporarily."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.analytics.places import OutputError
 from services.analytics.publish import done_file, plan_file, ready_file, staging, tidy
 from tests.servers import eventually
 
-# of a run that renews it no more
+# of a run that stopped renewing it
 ELSEWHERE = {"owner": "x", "host": "elsewhere", "pid": 1, "boot": "another", "lock_s": 0.5, "renewed": 3}
 
 
@@ -37,15 +37,15 @@ def test_a_lock_that_is_spoilt_while_it_is_held_is_lost(tmp_path: Path) -> None:
     files = Files(str(tmp_path))
     with Lock(files, 60) as lock:
         files.write_octets(LOCK, b"")
-        with pytest.raises(Locked, match="taken by nobody"):
+        with pytest.raises(Locked, match="taken by an unknown host"):
             lock.check()
 
 
 def test_a_lock_that_was_lost_unseen_is_left_to_whoever_has_it(tmp_path: Path) -> None:
-    """A run that stood still for so long that another took it, and that ends before it has looked."""
+    """Check a run that paused until another took the lock: it leaves the lock alone at its end."""
     files, other = Files(str(tmp_path)), Lock(Files(str(tmp_path)), 60)
     with Lock(files, 60):
-        files.delete(LOCK)  # as whoever finds that nobody has renewed it does
+        files.delete(LOCK)  # as a run does with an expired lock
         other.__enter__()
     other.check()
     other.__exit__()

@@ -1,4 +1,4 @@
-"""What was trimmed before it was read is told of, and nothing else is."""
+"""Test that entries trimmed unread are reported, and nothing else is."""
 
 from __future__ import annotations
 
@@ -25,20 +25,24 @@ def of(kind: Kind, start: str, end: str = "10-0") -> Stream:
     ("trim", "start", "why"),
     [
         ("MAXLEN 5", BEGINNING, ""),
-        ("MAXLEN 5", "3-0", "s was read up to 3-0, and begins at 6-0 now: what was between them was trimmed"),
+        (
+            "MAXLEN 5",
+            "3-0",
+            "s was read up to 3-0, but now begins at 6-0: the entries in between were trimmed",
+        ),
         ("MAXLEN 5", "6-0", ""),
-        ("MAXLEN 5", "5-18446744073709551615", ""),  # no id is between
+        ("MAXLEN 5", "5-18446744073709551615", ""),  # no id in between
         ("MAXLEN 10", "0-5", ""),  # nothing was ever trimmed
         (
             "MAXLEN 0",
             "3-0",
-            "s was read up to 3-0, and is empty up to 10-0 now: what was between them was trimmed",
+            "s was read up to 3-0, but now is empty up to 10-0: the entries in between were trimmed",
         ),
         ("MAXLEN 0", "10-0", ""),
         (
             "MINID 4",
             "11-0",
-            "s was read up to 11-0, and ends at 10-0 now: it is another stream, or one that went",
+            "s was read up to 11-0, but now ends at 10-0: it was replaced or restored",
         ),
     ],
 )
@@ -60,18 +64,18 @@ def test_entries_that_are_taken_out_in_the_middle_are_no_loss(server: Server) ->
 
 
 def test_a_stream_that_is_gone_or_shorter(server: Server) -> None:
-    assert "is not there any more" in lost(of(Kind.ENTRIES, "4-0"), None)
+    assert "no longer exists" in lost(of(Kind.ENTRIES, "4-0"), None)
     assert lost(of(Kind.ENTRIES, BEGINNING), None) == ""
-    assert "is not there any more" in shortened(of(Kind.ENTRIES, BEGINNING), None)
+    assert "no longer exists" in shortened(of(Kind.ENTRIES, BEGINNING), None)
     add(server, numbered(9))
-    assert shortened(of(Kind.ENTRIES, BEGINNING), state(server)).endswith("or one that went back in time")
+    assert shortened(of(Kind.ENTRIES, BEGINNING), state(server)).endswith("or restored from an older state")
     add(server, [("10-0", 1)])
     assert shortened(of(Kind.ENTRIES, BEGINNING), state(server)) == ""
     assert shortened(of(Kind.DEAD, BEGINNING, "99-0"), None) == ""
 
 
 def read(server: Server, stretches: list[Stretch], meanwhile: tuple[object, ...] = ()) -> tuple[int, str]:
-    """How many entries come, and the first loss that is told; `meanwhile` is done behind the first page."""
+    """Return the number of entries read and the first reported loss; `meanwhile` is called after the first page."""
     number = 0
     with StreamReader(server.url) as reading:
         for stretch in stretches:
@@ -98,26 +102,26 @@ def test_between_planning_and_reading(server: Server) -> None:
     server.call("XTRIM", KEY, "MAXLEN", 95)
     assert read(server, behind) == (95, "")
     server.call("XTRIM", KEY, "MAXLEN", 94)
-    assert read(server, behind)[1].endswith("and begins at 7-0 now: what was before that was trimmed")
-    assert read(server, all_of_it) == (94, "")  # from its beginning, wherever that is
+    assert read(server, behind)[1].endswith("but now begins at 7-0: earlier entries were trimmed")
+    assert read(server, all_of_it) == (94, "")  # from its beginning
     server.call("XTRIM", KEY, "MAXLEN", 5)
-    assert "was trimmed" in read(server, all_of_it)[1]
+    assert "were trimmed" in read(server, all_of_it)[1]
     server.call("XTRIM", KEY, "MAXLEN", 0)
-    assert "is empty now: what was before that was trimmed" in read(server, behind)[1]
+    assert "but now is empty: earlier entries were trimmed" in read(server, behind)[1]
     server.call("DEL", KEY)
-    assert "is not there any more" in read(server, all_of_it)[1]
+    assert "no longer exists" in read(server, all_of_it)[1]
     add(server, numbered(5))
-    assert "ends at 5-0 now" in read(server, all_of_it)[1]
+    assert "now ends at 5-0" in read(server, all_of_it)[1]
 
 
 def test_while_it_is_read(server: Server) -> None:
-    """The page that is on its way was asked for before."""
+    """Check a loss during reading: the next page was already requested."""
     add(server, numbered(100))
     stretches = planned(server, "5-0")
     assert read(server, stretches, ("XTRIM", KEY, "MAXLEN", 80)) == (95, "")
     number, why = read(server, planned(server, "25-0"), ("XTRIM", KEY, "MAXLEN", 10))
     assert number < 75
-    assert "was trimmed" in why
+    assert "were trimmed" in why
 
 
 def test_a_stream_that_goes_away_once_it_was_read_is_no_loss(server: Server) -> None:

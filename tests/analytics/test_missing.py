@@ -1,4 +1,4 @@
-"""What runs missed, kept by the hour of each."""
+"""Test the counts of what runs missed, by hour."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def test_runs_of_an_hour_are_summed_and_those_that_missed_nothing_leave_nothing(
 def test_streams_of_which_nobody_knows_how_much_is_missing_are_counted() -> None:
     told = {**summary(NOW_MS), "lost_streams": ["a", "b"]}
     assert with_run({}, told) == {"2025-11-24T16": {"lost_streams": 2}}
-    assert with_run({}, summary(NOW_MS)) == {}  # of a run of before
+    assert with_run({}, summary(NOW_MS)) == {}  # of an older version
 
 
 def test_rows_of_hours_that_are_closed_are_counted(tmp_path: Path) -> None:
-    """Of both kinds; not those of hours that are open, nor what is quarantined."""
+    """Check late rows of both kinds, without those of open hours and the quarantine."""
     staged = (
         Staged("2025-11-22T15", "a", 3),
         Staged("2025-11-22T15", "b", 4),

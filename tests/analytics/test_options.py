@@ -1,4 +1,4 @@
-"""Options: what they mean, and that a wrong one says what to write."""
+"""Test the meaning of options, and that errors say what to write."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_names_are_in_any_case_and_values_are_texts() -> None:
 def test_places_are_for_all_streams_or_for_each() -> None:
     found = Options.parse(SAMPLES | {"start": "5-0", "end": '{"a": "7-1"}'})
     assert (found.start_of("a"), found.start_of("b")) == ("5-0", "5-0")
-    assert (found.end_of("a"), found.end_of("b")) == ("7-1", "0-0")  # what is not named is not read
+    assert (found.end_of("a"), found.end_of("b")) == ("7-1", "0-0")  # streams that are not named are not read
 
 
 @pytest.mark.parametrize(("value", "octets"), [("full", -1), ("None", 0), ("0", 0), ("17", 17)])
@@ -74,51 +74,54 @@ def test_a_login_beside_the_url(tmp_path: Path) -> None:
     [
         (
             {"colour": "red"},
-            "there is no option 'colour'; there are bodies, connectTimeoutS, domain, end, failOnData",
+            "unknown option 'colour'; known options: bodies, connectTimeoutS, domain, end, failOnData",
         ),
-        ({"kind": "live"}, "option kind is 'live': it is one of dead, samples, entries"),
+        ({"kind": "live"}, "option kind is 'live': use one of dead, samples, entries"),
         ({"url": "http://x"}, "option url: a store URL begins with one of redis://"),
         (
             {"url": ""},
-            "option url is missing, and so are PENSTOCK_STORE__URL and REDIS_URL in the environment",
+            "option url is missing: give it, or set PENSTOCK_STORE__URL or REDIS_URL in the environment",
         ),
         (
             {"kind": "entries"},
-            "option stream is missing: the key of a stream; or say kind 'dead' or 'samples'",
+            "option stream is missing: give the key of a stream, or kind 'dead' or 'samples'",
         ),
-        ({"stream": "s"}, "option stream has no use with kind 'samples': its streams are found in the store"),
+        (
+            {"stream": "s"},
+            "option stream cannot be used with kind 'samples', whose streams are found in the store",
+        ),
         ({"queue": "q"}, "option queue is only for kind 'dead'"),
         (
             {"kind": "entries", "stream": "s", "domain": "d"},
             "option domain is only for kinds 'dead' and 'samples'",
         ),
-        ({"domain": "[1]"}, "option domain is a list of names, with commas between them or as JSON"),
-        ({"domain": "[a"}, "option domain is no JSON list: "),
-        ({"start": "now"}, "option start: 'now' is no id: write one as '1700000000000-0', or JSON"),
-        ({"start": "18446744073709551616-0"}, "option start: '18446744073709551616-0' is no id"),
-        ({"end": '{"s": 7}'}, "option end: 7 is no id"),
-        ({"end": "{s}"}, "option end is no JSON object: "),
-        ({"rowsPerPartition": "0"}, "option rowsPerPartition is '0': it is a number from 1 up to 2147483647"),
-        ({"pageRows": "many"}, "option pageRows is 'many': it is a number from 1 up to"),
-        ({"minPartitions": "\u0665"}, "option minPartitions is '\u0665': it is a number"),
+        ({"domain": "[1]"}, "option domain must be a list of names, separated by commas or as JSON"),
+        ({"domain": "[a"}, "option domain is not a JSON list: "),
+        ({"start": "now"}, "option start: 'now' is not an id: write '1700000000000-0', or JSON"),
+        ({"start": "18446744073709551616-0"}, "option start: '18446744073709551616-0' is not an id"),
+        ({"end": '{"s": 7}'}, "option end: 7 is not an id"),
+        ({"end": "{s}"}, "option end is not a JSON object: "),
+        ({"rowsPerPartition": "0"}, "option rowsPerPartition is '0': use a number from 1 to 2147483647"),
+        ({"pageRows": "many"}, "option pageRows is 'many': use a number from 1 to"),
+        ({"minPartitions": "\u0665"}, "option minPartitions is '\u0665': use a number"),
         (
             {"bodies": "half"},
-            "option bodies is 'half': it is full, none, or how many octets of each are kept",
+            "option bodies is 'half': use full, none, or the number of octets to keep of each body",
         ),
-        ({"failOnDataLoss": "yes"}, "option failOnDataLoss is 'yes': it is true or false"),
-        ({"onMalformed": "drop"}, "option onMalformed is 'drop': it is quarantine or fail"),
-        ({"readTimeoutS": "0"}, "option readTimeoutS is '0': it is a number of seconds above 0"),
-        ({"connectTimeoutS": "nan"}, "option connectTimeoutS is 'nan': it is a number of seconds above 0"),
+        ({"failOnDataLoss": "yes"}, "option failOnDataLoss is 'yes': use true or false"),
+        ({"onMalformed": "drop"}, "option onMalformed is 'drop': use quarantine or fail"),
+        ({"readTimeoutS": "0"}, "option readTimeoutS is '0': use a number of seconds above 0"),
+        ({"connectTimeoutS": "nan"}, "option connectTimeoutS is 'nan': use a number of seconds above 0"),
         (
             {"password": "a", "passwordFile": "b"},
-            "options password and passwordFile are both there: give one",
+            "options password and passwordFile are both set: give one",
         ),
-        ({"passwordFile": "/nowhere"}, "option passwordFile: "),
+        ({"passwordFile": "/missing"}, "option passwordFile: "),
         (
             {"url": "redis://a:b@h", "password": "c"},
-            "the url has a login of its own: leave options username and",
+            "option url contains a login: leave out the options username and",
         ),
-        ({"max_rows": "-1"}, "option max_rows is '-1': it is a number from 0 up to"),
+        ({"max_rows": "-1"}, "option max_rows is '-1': use a number from 0 to"),
         ({"url": "redis://h", "username": "me"}, "option username needs a password"),
     ],
 )

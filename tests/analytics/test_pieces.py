@@ -1,4 +1,4 @@
-"""What is read as one batch: enough pages that a row costs little, and not so much that memory is short."""
+"""Test the size of batches: enough pages to be fast, few enough for the memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGE = 3 << 19  # octets
 
 
 def batches(server: Server, rows: int) -> list[list[str]]:
-    """Ids of each, in order."""
+    """Return the ids of each batch."""
     options = Options.parse({"url": server.url, "stream": KEY, "pageRows": str(rows)})
     with StreamReader(server.url) as reading:
         state = reading.state(KEY)
@@ -32,7 +32,7 @@ def test_small_entries_are_together_by_pages(server: Server) -> None:
 
 
 def test_large_entries_are_together_by_their_octets(server: Server) -> None:
-    """A page of them has one: 16 would be 24 MiB."""
+    """Check the limit in octets: 16 pages of one large entry each would be 24 MiB."""
     expected = add(server, [(f"{number}-0", LARGE) for number in range(1, 41)])
     found = batches(server, 1)
     assert [one for each in found for one in each] == expected

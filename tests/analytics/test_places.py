@@ -1,4 +1,4 @@
-"""Outputs that can never be: said before anything else is begun, and with what to write instead."""
+"""Test outputs that can never be used: refused before the run begins, with advice."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_a_bucket_is_to_be_named(output: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["gs", "gcs", "abfs", "hdfs", "mock", "ftp", "S3A"])
 def test_what_was_never_tried_is_no_output(scheme: str) -> None:
-    """Arrow knows most of them: a job would begin there, and nobody knows how it ends."""
-    with pytest.raises(NoOutput, match=f"{scheme} is not known; give a folder, or s3a:"):
+    """Check that untested schemes are refused, though Arrow supports most of them."""
+    with pytest.raises(NoOutput, match=f"unknown scheme {scheme}; give a folder, or s3a:"):
         check(f"{scheme}://me:hidden@bucket/folder")
 
 
@@ -48,7 +48,7 @@ def test_a_file_is_none_nor_is_what_is_below_it(tmp_path: Path) -> None:
 
 
 def looked_at_by_somebody_else(output: str) -> str:
-    """What is wrong with it. Root may write everywhere, so it is not root who looks."""
+    """Return the error for a user other than root, who may write everywhere."""
     look = (
         "import os, sys\nfrom services.analytics.places import NoOutput, check\n"
         "os.getuid() or os.setuid(65534)\n"
@@ -63,7 +63,7 @@ def test_a_folder_of_others_is_none() -> None:
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
         told = looked_at_by_somebody_else(f"{folder}/out")
-        assert told == f"output file://{folder}/out: nothing may be written into {folder} by this user\n"
+        assert told == f"output file://{folder}/out: this user may not write into {folder}\n"
 
 
 def test_nor_is_one_that_may_not_be_searched() -> None:
@@ -71,9 +71,7 @@ def test_nor_is_one_that_may_not_be_searched() -> None:
         Path(folder).chmod(0o666)
         told = looked_at_by_somebody_else(f"{folder}/out/deep")
         Path(folder).chmod(0o777)
-        assert told.startswith(
-            f"output file://{folder}/out/deep: this user may not look into a folder above it"
-        )
+        assert told.startswith(f"output file://{folder}/out/deep: this user may not read a folder above it")
         assert told.count("\n") == 1
 
 
@@ -83,9 +81,9 @@ def test_a_bucket_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             monkeypatch.setenv(name, value)
         check(f"s3a://{BUCKET}/deep/folder")
         (tmp_path / "data" / BUCKET / "taken").write_text("")
-        with pytest.raises(NoOutput, match="a file is there"):
+        with pytest.raises(NoOutput, match="it is a file"):
             check(f"s3a://{BUCKET}/taken")
-        with pytest.raises(NoOutput, match="output s3a://elsewhere/x: there is no such bucket"):
+        with pytest.raises(NoOutput, match="output s3a://elsewhere/x: the bucket does not exist"):
             check("s3a://elsewhere/x")
 
 

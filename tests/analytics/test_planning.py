@@ -1,4 +1,4 @@
-"""What a run is to read, frozen before it begins (docs/analytics.md, "Missing entries")."""
+"""Test the plan of a run, frozen before it begins (docs/analytics.md, "Missing entries")."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEY = DomainKeys("main").samples
 
 
 def test_a_first_run_misses_nothing_of_what_was_trimmed_before_it(server: Server, tmp_path: Path) -> None:
-    """Nobody knows when that was: a report that said so would sound for a day. Later runs miss what was for them."""
+    """Check that earlier trimming is no loss: its time is unknown, and reports would warn for a day."""
     store = Entries(server)
     fields = [word for pair in EDGE.items() for word in pair]
     ids = [server.call("XADD", KEY, "*", *fields).decode() for _ in range(10)]
@@ -42,7 +42,7 @@ def test_a_first_run_misses_nothing_of_what_was_trimmed_before_it(server: Server
 
 
 def test_of_another_store_no_hour_is_closed(server: Server, tmp_path: Path) -> None:
-    """It may be of any age, and all of it is to be in the tables."""
+    """Check that entries of any age are added to the tables."""
     store, files = Entries(server), Files(str(tmp_path))
     now = store.now_ms()
     store.letter("a", now - 100 * 3_600_000)
@@ -54,12 +54,12 @@ def test_of_another_store_no_hour_is_closed(server: Server, tmp_path: Path) -> N
 
 
 def test_nothing_is_planned_where_nobody_knows_what_was_read(server: Server, tmp_path: Path) -> None:
-    """A state that was removed, of runs that have ended; one that was only planned has left none."""
+    """Check a missing state: refused if runs have ended, accepted if one was only planned."""
     files, spark = Files(str(tmp_path)), cast(SparkSession, None)
     files.write_json(plan_file("r0"), {})
     assert read_state(files) == State()
     files.write_json(done_file("r0"), {"now_ms": 5})
-    with pytest.raises(OutputError, match=r"state.json is not there.*bring back the one of a backup"):
+    with pytest.raises(OutputError, match=r"state.json is missing.*restore it from a backup"):
         run(spark, Settings(server.url, str(tmp_path), "r1"))
     assert [each.name for each in files.list("runs")] == ["r0"]
     files.write_json(STATE, State(last_run="r0").to_json())
@@ -69,7 +69,7 @@ def test_nothing_is_planned_where_nobody_knows_what_was_read(server: Server, tmp
 def test_a_loss_that_is_accepted_is_in_the_plan(
     server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody knows how much a stream had that is not there any more, or that went back."""
+    """Check streams that vanished or were rolled back: the size of the loss is unknown."""
     store, files = Entries(server), Files(str(tmp_path))
     store.letter("a", store.now_ms())
     strict = Settings(server.url, str(tmp_path), "r1")
@@ -80,7 +80,7 @@ def test_a_loss_that_is_accepted_is_in_the_plan(
         letters: State(streams={letters: "9999999999999-0"}, added={letters: 1}),
     }
     for key, state in before.items():
-        with pytest.raises(DataLoss, match="with --no-fail-on-data-loss the run goes on"):
+        with pytest.raises(DataLoss, match="use --no-fail-on-data-loss to continue"):
             freeze(strict, files, state)
         caplog.clear()
         plan = freeze(accepted, files, state)
@@ -92,14 +92,14 @@ def test_a_loss_that_is_accepted_is_in_the_plan(
 def test_a_stream_that_was_made_anew_is_told_of(
     server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its ids tell nothing, as time went on: but it has had fewer entries than were read of it."""
+    """Check a stream with later ids but fewer entries than were read."""
     store, files = Entries(server), Files(str(tmp_path))
     letter = store.letter("a", store.now_ms())
     key = store.queue("a")
     state = State(streams={key: letter}, added={key: 7})
     plan = freeze(Settings(server.url, str(tmp_path), "r1"), files, state)
     assert plan.lost_streams == [key]
-    assert "has had 1 entries, and had had 7" in caplog.text
+    assert "had 7 entries when it was read, but now counts 1" in caplog.text
 
 
 def test_a_plan_that_misses_nothing_can_be_carried_out_by_a_program_of_before(
@@ -128,12 +128,12 @@ def test_a_plan_that_misses_nothing_can_be_carried_out_by_a_program_of_before(
 def test_a_plan_that_keeps_more_than_is_wanted_now_is_not_carried_out(
     server: Server, tmp_path: Path, flag: str, then: Shape, now: Shape
 ) -> None:
-    """Not even begun: there is no Spark that could."""
+    """Check that it fails before any work: there is no Spark session."""
     store, files, spark = Entries(server), Files(str(tmp_path)), cast(SparkSession, None)
     store.letter("a", store.now_ms())
     plan = freeze(Settings(server.url, str(tmp_path), "r1", then), files, State())
     files.write_json(plan_file("r1"), plan.to_json())
-    wanted = rf"run r1 was planned with other flags.*\(--{flag}\): remove file://.*/runs/r1,"
+    wanted = rf"run r1 was planned with other flags.*\(--{flag}\): remove file://.*/runs/r1 so that"
     for name in ("r1", "r2"):
         with pytest.raises(LaxerPlan, match=wanted):
             run(spark, Settings(server.url, str(tmp_path), name, now))
@@ -147,7 +147,7 @@ def test_a_shape_that_keeps_no_more_is_no_laxer() -> None:
 
 
 def test_letters_of_a_queue_that_was_deleted_are_in_no_plan(server: Server, tmp_path: Path) -> None:
-    """Whoever deletes a queue deletes its letters: nothing is said to be gone, and nothing is lost."""
+    """Check that letters deleted with their queue count neither as gone nor as lost."""
     store = Entries(server)
     for queue in ("kept", "deleted"):
         store.letter(queue, store.now_ms())

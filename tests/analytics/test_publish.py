@@ -1,4 +1,4 @@
-"""What is published, stopped at every step: the next run goes on from the list, and the end is always the same."""
+"""Stop the publication at every step: the next run continues from the list, with the same result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXPIRED = "archive/samples/day=2025-01-01"
 BEFORE = {
     **dict.fromkeys(SMALL, b"small"),
     f"aggregates/deaths/{HOUR}/deaths.parquet": b"old",
-    f"{EMPTIED}/changes.parquet": b"rows that are none any more",
+    f"{EMPTIED}/changes.parquet": b"rows that no longer exist",
     f"{EXPIRED}/hour=00/r0-0000.parquet": b"too old",
     f"{EXPIRED}/hour=01/r0-0000.parquet": b"too old",
     "archive/dead/day=2026-01-30/hour=09/r1-0000.parquet": b"of another hour",
@@ -53,11 +53,11 @@ READY = Ready(
 
 
 class Stopped(BaseException):
-    """As a kill, nobody in the program catches it."""
+    """An exception that the program does not catch, in place of a kill."""
 
 
 class Stopping(Files):
-    """Stops before the change of that number, which is behind the one before it; None: never."""
+    """Files that stop before the change of this number; None: never."""
 
     def __init__(self, output: str, at: int | None) -> None:
         super().__init__(output)
@@ -81,7 +81,7 @@ class Stopping(Files):
 
 
 def lay_out(output: str) -> None:
-    """As a run leaves it that has staged everything."""
+    """Write an output in which a run has staged everything."""
     files = Files(output)
     files.write_octets(plan_file(RUN), b"{}")
     for path, content in BEFORE.items():
@@ -91,7 +91,7 @@ def lay_out(output: str) -> None:
 
 
 def contents(output: str) -> dict[str, bytes]:
-    """All files by path, but for the lock."""
+    """Return all files by path, except the lock."""
     files, root = opened(output)
     found = files.get_file_info(FileSelector(root, recursive=True))
     paths = [each.path.removeprefix(f"{root}/") for each in found if each.type == FileType.File]
@@ -100,17 +100,17 @@ def contents(output: str) -> dict[str, bytes]:
 
 
 def carried_out(files: Files, lock: Lock) -> None:
-    """What the next run does with those before it."""
+    """Finish earlier runs as the next run does."""
     tidy(files, [RUN])
     for left in unfinished(files, [RUN]):
         if files.exists(ready_file(left)):
             roll_forward(files, read_ready(files, left), lock)
         else:
-            publish(files, READY, lock)  # nothing of it was seen: it is staged anew, with the same names
+            publish(files, READY, lock)  # nothing of it was visible: it is staged again with the same names
 
 
 def check_every_stop(place: Callable[[str], str]) -> None:
-    """place: a new empty output by a name."""
+    """Stop at every change. place: makes an empty output by name."""
     whole = Stopping(place("whole"), None)
     lay_out(whole.output)
     with Lock(Files(whole.output), 60) as lock:
@@ -146,12 +146,12 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_so_it_does_in_a_bucket(bucket: str) -> None:
-    """Where a move is a copy and a deletion, and a folder is what begins alike."""
+    """Check a bucket, where a move is a copy and a deletion, and folders are prefixes."""
     check_every_stop(lambda name: f"{bucket}/{name}")
 
 
 def test_stopped_between_copy_and_deletion_a_bucket_comes_to_the_same_end(bucket: str) -> None:
-    """Arrow's move there is two requests: between them the file is in both places."""
+    """Check a stop inside Arrow's move: the file is in both places."""
     output = f"{bucket}/out"
     lay_out(output)
     with Lock(Files(output), 60) as lock:

@@ -1,4 +1,4 @@
-"""Streams of real servers: what there is, and each entry once whatever the pages."""
+"""Read streams of real servers: what exists, and each entry once with any page size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def each_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def either(each_kind: Server) -> Server:
-    """A server of each kind, empty."""
+    """An empty server of each kind."""
     each_kind.clear()
     return each_kind
 
@@ -73,7 +73,7 @@ def test_each_entry_once_whatever_the_pages(either: Server, rows: int) -> None:
 
 
 def test_a_question_between_pages_gets_its_own_answer(server: Server) -> None:
-    """The next page is on its way already."""
+    """Check a request while the next page is already on its way."""
     expected = add(server, numbered(1000))
     with StreamReader(server.url) as reading:
         found = []
@@ -95,7 +95,7 @@ def test_pages_shrink_where_entries_are_large(server: Server) -> None:
 
 
 def test_a_reply_that_would_be_too_large_is_not_taken(server: Server) -> None:
-    """After small ones, many that are large: what came of them is given up, and fewer are asked for."""
+    """Check large entries after small ones: the reply is abandoned, and fewer are requested."""
     with server.configured(maxmemory="0"):
         add(server, [(f"{at + 1}-0", 100 if at < 1200 else 1 << 20) for at in range(1300)])
         with StreamReader(server.url) as reading:
@@ -105,7 +105,7 @@ def test_a_reply_that_would_be_too_large_is_not_taken(server: Server) -> None:
             )
         assert most <= 64 << 20
         assert len(everything(server.url, rows=1000)) == 1300
-        add(server, [("2000-0", 80 << 20)])  # one alone may have any size
+        add(server, [("2000-0", 80 << 20)])  # a single entry may have any size
         assert everything(server.url, rows=1000)[-1] == "2000-0"
         server.call("DEL", KEY)
 

@@ -1,4 +1,4 @@
-"""Streams read whole, whatever happens to the connection, the server or the shard; and wherever they may be."""
+"""Read streams whole despite faults of connection, server and shard, at any place of the store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_page(server: Server) -> Non
 
 
 def test_a_reply_of_which_only_a_part_comes(server: Server) -> None:
-    """The line is cut after so many octets, whatever they are: each entry comes once all the same."""
+    """Check connections cut after any number of octets: each entry is read once."""
     expected = add(server, [(f"{at}-0", 5000) for at in range(1, 200)])
 
     async def cut_after(octets: int) -> list[str]:
@@ -113,7 +113,7 @@ def test_a_right_that_is_missing_is_said_at_once(own_server: Server) -> None:
         everything(url, patience_s=1e6)
 
 
-# where a store may be
+# places of a store
 
 
 def test_a_cluster_has_keys_on_several_shards_and_a_slot_that_moves(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Records as the archive keeps them: fingerprints, patterns, redaction and hours, compared with plain Python."""
+"""Compare archived records with plain Python: fingerprints, patterns, redaction, hours."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_patterns_are_normalised_errors(errors: list[str | None]) -> None:
 
 @given(st.lists(st.one_of(st.none(), BODIES), max_size=8))
 def test_bodies_are_redacted_as_text_and_else_octet_by_octet_too(bodies: list[bytes | None]) -> None:
-    wanted = ("[0-9]+z", "é", "€")  # the last is no character of Latin-1
+    wanted = ("[0-9]+z", "é", "€")  # the last is not in Latin-1
 
     def expected(body: bytes) -> bytes:
         return without(re.compile("[0-9]+z|é|€"), body)
@@ -69,14 +69,14 @@ def test_bodies_are_redacted_as_text_and_else_octet_by_octet_too(bodies: list[by
 
 
 def without(secret: re.Pattern[str], body: bytes) -> bytes:
-    """As text, what of it is none octet by octet; if there is such, all of it octet by octet then."""
+    """Return the body redacted as text; if parts are not UTF-8, then also octet by octet."""
     text = secret.sub("[redacted]", body.decode(errors="surrogateescape")).encode(errors="surrogateescape")
     return text if is_text(body) else secret.sub("[redacted]", text.decode("latin-1")).encode("latin-1")
 
 
 @pytest.mark.parametrize("stray", ["тайна".encode()[:-1], b"\xff", "\U0010fffe".encode() + b"\xf4\x8f"])
 def test_what_is_secret_is_found_beside_octets_that_are_no_text(stray: bytes) -> None:
-    """In bodies, in attributes, and in what could not be read; also where a pattern has only a class for it."""
+    """Check bodies, attributes and unreadable entries; also patterns with a class only."""
     secret = "пароль: тайна €10".encode()
     for pattern in (r"пароль: \pL+", r"\p{Cyrillic}+: .{5}"):
         for value in (stray + secret, secret + stray, stray + secret + stray):
@@ -112,7 +112,7 @@ def test_fields_of_what_could_not_be_read_are_redacted_and_have_no_body() -> Non
 
 
 def test_names_of_fields_of_what_could_not_be_read_are_redacted() -> None:
-    """What they are named in the entry still says what they are; names that come to be alike stay side by side."""
+    """Check names and values of fields; names that become equal are kept."""
     packed = msgpack.packb({"a": "ody"})
     fields = [("token=1z", b"a"), ("token=2z", b"b"), ("body", b"c2z"), ("attributes", packed)]
     raw = pa.array([fields], FIELDS)
@@ -127,7 +127,7 @@ def test_names_of_fields_of_what_could_not_be_read_are_redacted() -> None:
 
 
 def test_bodies_of_what_could_not_be_read_are_as_long_as_others() -> None:
-    """Cut once they are redacted: of a secret that is cut no pattern would know."""
+    """Check that bodies are cut after redaction, as patterns would miss a cut secret."""
     body = b"the secret of 1z"
     some = letters({"body": body, "died": "soon"}, {"body": b"tiny", "died": "soon"})
     for bodies, wanted in {"0": b"", "7": b"the sec", "13": b"the [redacted"}.items():
@@ -167,7 +167,7 @@ TREES = st.recursive(
 
 
 def hidden(tree: Any) -> Any:
-    """As its attributes should be without digits and é; keys that come to be alike stay side by side."""
+    """Return the attributes without digits and é; keys that become equal are kept."""
     match tree:
         case dict():
             return [(hidden(key), hidden(value)) for key, value in tree.items()]
@@ -201,7 +201,7 @@ def test_each_key_and_value_of_attributes_is_redacted(trees: list[Any]) -> None:
 
 @given(st.lists(st.one_of(st.none(), TREES.map(msgpack.packb), st.binary(max_size=40)), max_size=6))
 def test_attributes_without_what_is_secret_stay_as_they_are(packed: list[bytes | None]) -> None:
-    """Of any octets: they are MessagePack, or nothing of them is kept."""
+    """Check arbitrary octets: kept if they are MessagePack without secrets, otherwise redacted whole."""
     found = redacted_attributes(pa.array(packed, OCTETS), ("no such text",)).to_pylist()
     assert found == [
         each if each is None or is_packed(each) else msgpack.packb("[redacted]") for each in packed
@@ -229,7 +229,7 @@ def test_attributes_may_be_nested_deeper_than_functions() -> None:
 @pytest.mark.parametrize("pattern", ["", "(", "(?<=a)b", r"(a)\1"])
 def test_a_pattern_that_cannot_be_used_is_refused(pattern: str) -> None:
     assert trouble(pattern)
-    with pytest.raises(SettingsError, match="patterns are those of RE2"):
+    with pytest.raises(SettingsError, match="use the syntax of RE2"):
         Settings("redis://127.0.0.1", "/tmp", "r1", Shape(redact=("fine", pattern)))
 
 

@@ -1,4 +1,4 @@
-"""docs/analytics.md tells every column and every option, as it is."""
+"""Check that docs/analytics.md lists every column and option."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What edges and the store really write is what the data source reads (docs/store.md, "Samples")."""
+"""Check that the data source reads what edges and the store write (docs/store.md, "Samples")."""
 
 from __future__ import annotations
 

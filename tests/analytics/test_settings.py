@@ -1,4 +1,4 @@
-"""What a run may be told: each number has bounds, by flags, by the chart and in a plan that is read again."""
+"""Test the bounds of settings, by flags, by the chart and in a saved plan."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READY = Ready("r1", [("a", "b")], ["c"], State(last_run="r1", newest="2026-01-01
 
 @pytest.fixture(autouse=True)
 def _logs_go_where_they_went() -> Iterator[None]:
-    """The job sends them to the output that it has, which is not there any more then."""
+    """Restore logging after a job, whose output is closed then."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -74,7 +74,7 @@ def test_a_flag_has_them(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["begun.json", "lock.json", "a.writing"])
 def test_no_run_is_named_like_a_file_of_the_output(name: str, tmp_path: Path) -> None:
-    assert "may be named so" in refused(tmp_path / "out", "--run-id", name)
+    assert "reserved for files" in refused(tmp_path / "out", "--run-id", name)
 
 
 @pytest.mark.parametrize("name", [*SHAPES, *TIMES_S])
@@ -111,19 +111,19 @@ def test_what_is_written_down_is_read_as_it_was(document: Plan | Ready | State) 
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"version": 3}, "its version is 3, and this program reads 1 and 2"),
+        ({"version": 3}, "its version is 3, but this program reads 1 and 2"),
         ({"streams": []}, "streams: "),
         ({"streams": {"k": {**PLAN.to_json()["streams"]["k"], "end": "soon"}}}, "streams.k.end: "),
         ({"streams": {"k": {**PLAN.to_json()["streams"]["k"], "kind": "live"}}}, "streams.k.kind: "),
         ({"streams": {"k": {}}}, "streams.k.kind: "),
         (
             {"shape": {**Shape().to_json(), "retention_days": 999_999}},
-            "shape: retention_days 999999: from 0 to",
+            "shape: retention_days 999999: use a number from 0 to",
         ),
         ({"shape": {**Shape().to_json(), "bodies": "²"}}, "shape: bodies '²'"),
         ({"shape": {**Shape().to_json(), "colour": 1}}, "shape.colour: "),
         ({"again": ["2026-99-01T00"]}, "again.0: "),
-        ({"closed": "yesterday"}, "closed: it is no hour"),
+        ({"closed": "yesterday"}, "closed: it is not an hour"),
         ({"now_ms": None}, "now_ms: "),
     ],
 )
@@ -137,7 +137,7 @@ def test_an_output_that_cannot_be_is_refused_before_anything_is_begun(output: st
     (tmp_path / "taken").write_text("")
     words = ["--store", STORE, "--output", output.format(file=tmp_path / "taken")]
     done = CliRunner().invoke(analytics, words)
-    told = json.loads(done.output)  # one line, and none of Spark's
+    told = json.loads(done.output)  # one line, without lines of Spark
     assert (done.exit_code, told["code"], told["action"]) == (USAGE, USAGE, "failed")
     assert told["message"].startswith("output ")
 
@@ -186,7 +186,7 @@ def test_memory_is_as_java_has_it(memory: str) -> None:
 @pytest.mark.parametrize("memory", ["", "abc", "10m", "449m", "2gb", "2 g", "-2g", "1.5g", "٢g", "9" * 5000])
 def test_other_memory_is_refused_by_the_name_of_its_flag(memory: str, tmp_path: Path) -> None:
     told = json.loads(refused(tmp_path / "out", "--driver-memory", memory))["message"]
-    assert told.startswith(f"--driver-memory '{memory}': as Java has it, 2g or 1500m")
+    assert told.startswith(f"--driver-memory '{memory}': use a size such as 2g or 1500m")
 
 
 def test_the_charts_memory_is_as_java_has_it() -> None:
@@ -230,5 +230,5 @@ def test_whatever_ends_a_run_is_told_in_a_line(tmp_path: Path, monkeypatch: pyte
     done = CliRunner().invoke(analytics, ["--store", STORE, "--output", str(tmp_path / "out")])
     told = json.loads(done.output)
     assert (done.exit_code, told["code"], told["action"]) == (FAILED, FAILED, "failed")
-    assert told["message"].startswith("OverflowError: date value out of range: a fault of this program")
+    assert told["message"].startswith("internal error: OverflowError: date value out of range; the next run")
     assert "in faulty" in told["exc_info"]

@@ -1,4 +1,4 @@
-"""Streams cut into stretches: whatever the ids, nothing is between two of them or in both."""
+"""Test the cutting of streams into stretches: no entry is between two of them or in both, for any ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Id = tuple[int, int]
 
 @st.composite
 def bunches(draw: st.DrawFn) -> list[Id]:
-    """Entries at regular distances, in bunches, within one ms, far from each other."""
+    """Return entries at regular distances, in bunches, within one ms, or far apart."""
     found: set[Id] = set()
     for _ in range(draw(st.integers(1, 5))):
         ms, number = draw(st.sampled_from([1, 1000, 10**6, 10**12, 2**63])), draw(st.integers(0, 1000))
@@ -114,7 +114,7 @@ def test_what_has_no_entries_has_no_stretch(server: Server) -> None:
 
 
 def test_few_questions_are_asked(server: Server) -> None:
-    """However bad the ids are; the server is to do other things."""
+    """Check the number of requests for unfavourable ids, to limit the load on the server."""
     ids = [(2**place, number) for place in range(60) for number in range(50)]
     add(server, [(f"{ms}-{number}", 1) for ms, number in ids])
     server.call("CONFIG", "RESETSTAT")

@@ -1,4 +1,4 @@
-"""Table `traffic`: counts, repeats, peaks and budgets of an hour, by the words of docs/analytics.md."""
+"""Test the table `traffic`: counts, repeats, peaks and budgets, by the words of docs/analytics.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.analytics.test_hour_tables import BEGIN_MS, Hour, at, ids, sample, wo
 
 
 def test_the_largest_counts_are_summed_exactly(tmp_path: Path) -> None:
-    """And what an archive of before may have, that no float knows exactly, stops nothing."""
+    """Check exact sums; counts in an old archive beyond the precision of floats stop nothing."""
     most = 2**40
     told = {"in": most, "refused": [("full", most)], "refused_puts": most}
     rows = [worked(1000 * n, "orders", n, **told) for n in range(3000)]
@@ -26,7 +26,7 @@ def test_the_largest_counts_are_summed_exactly(tmp_path: Path) -> None:
 
 
 def test_a_repeat_in_the_next_hour_is_one(tmp_path: Path) -> None:
-    """Of the process, too; another sample of the hour before is none."""
+    """Check that repeats need the same process; another sample of the hour before is not one."""
     first = worked(-2, "orders", 7, **{"in": 5, "id": f"{BEGIN_MS - 2}-0"})
     again, new = {**first, "id": ids(3), "at": at(3)}, worked(4, "orders", 8, **{"in": 2})
     hour = Hour(tmp_path, Kind.SAMPLES)
@@ -40,7 +40,7 @@ def test_a_repeat_in_the_next_hour_is_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [10.0, 3.0, 61.5])
 def test_a_constant_rate_is_the_peak(tmp_path: Path, chance: random.Random, seconds: float) -> None:
-    """Looks are never quite so long as they should be."""
+    """Check intervals of irregular lengths."""
     rows, last, n = [], -5000, 0
     while last < 3_590_000:
         now = last + int(seconds * 1000 * chance.uniform(0.9, 1.1))
@@ -56,11 +56,11 @@ def test_a_constant_rate_is_the_peak(tmp_path: Path, chance: random.Random, seco
 @pytest.mark.parametrize(
     ("end_ms", "ms", "number", "peak"),
     [
-        (20_000, 10_000, 100, 10.0),  # just a slot
+        (20_000, 10_000, 100, 10.0),  # exactly one slot
         (25_000, 10_000, 100, 5.0),
         (15_001, 1, 7, 0.7),
         (20_000, 1, 7, 0.7),
-        (3_599_999, 86_400_000, 86_400, 1.0),  # the store was away for a day
+        (3_599_999, 86_400_000, 86_400, 1.0),  # the store was unavailable for a day
         (0, 10_000, 100, 10.0),  # all of it before the hour
         (3_000, 10_000, 100, 7.0),
         (3_000, 3_600_000, 3_600, 1.0),
@@ -86,7 +86,7 @@ def test_long_samples_are_cut_a_few_at_a_time(tmp_path: Path, monkeypatch: pytes
 
 
 def test_only_refused_puts_use_the_budget(tmp_path: Path) -> None:
-    """An edge of before does not tell them from others: all that it refused counts, as in an archive of before."""
+    """Check older edges and archives without refused puts: all refusals count."""
     late = {"refused": [("lease_lost", 30), ("queue_full", 1)], "in": 10}
     hour = Hour(tmp_path, Kind.SAMPLES)
     (row,) = hour.rows("traffic", worked(0, "orders", 1, refused_puts=1, **late))

@@ -1,4 +1,4 @@
-"""What a wheel of the project has for Spark, and whom it burdens with it."""
+"""Check what the project's wheel contains for Spark, and that others do not need it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_data_source_is_where_spark_looks(tmp_path: Path) -> None:
-    """At the top: it looks for modules whose names begin with pyspark_."""
+    """Check the top level, where Spark looks for modules whose names begin with pyspark_."""
     command = [sys.executable, "-P", "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")

@@ -27,8 +27,8 @@ def always(number: float) -> str:
 
 
 def of(metric: str, **labels: str) -> str:
-    told = ",".join(f'{name}="{value}"' for name, value in {"namespace": "shop", **labels}.items())
-    return f"penstock_{metric}{{{told}}}"
+    reported = ",".join(f'{name}="{value}"' for name, value in {"namespace": "shop", **labels}.items())
+    return f"penstock_{metric}{{{reported}}}"
 
 
 def risen(alert: str, metric: str, **labels: str) -> Case:
@@ -149,8 +149,8 @@ def store() -> Iterator[Case]:
 
 def _disk(available: int) -> Series:
     claim = '{namespace="shop",persistentvolumeclaim="data-p-redis-0"}'
-    told = {"available": available, "capacity": 100}
-    return {f"kubelet_volume_stats_{name}_bytes{claim}": always(number) for name, number in told.items()}
+    fields = {"available": available, "capacity": 100}
+    return {f"kubelet_volume_stats_{name}_bytes{claim}": always(number) for name, number in fields.items()}
 
 
 def queues() -> Iterator[Case]:
@@ -166,7 +166,7 @@ def queues() -> Iterator[Case]:
     rose = {series: f"{before}x{MINUTES - 20} {after}x20" for series, (before, after) in there.items()}
     stayed = {series: always(before) for series, (before, _) in there.items()}
     counted = {died[0]: STAYS, **{of("queues_unread", pod=pod): always(0) for pod in ("o-0", "c-0")}}
-    yield Case("PenstockDeadLetters", "while nobody looked", counted | rose, counted | stayed, value=3)
+    yield Case("PenstockDeadLetters", "while unobserved", counted | rose, counted | stayed, value=3)
     shown = {of("queues", pod="o-0"): always(9)}
     unread = of("queues_unread", pod="o-0")
     yield Case("PenstockQueuesUnseen", "some", shown | {unread: always(1)}, shown | {unread: always(0)})
@@ -206,8 +206,8 @@ def protocols() -> Iterator[Case]:
     yield risen("PenstockLinkGaps", "link_gaps_total", edge="pubsub")
     yield risen("PenstockSubscribersOvertaken", "subscriber_lost_messages_total", edge="pubsub")
     down = [of("links_down", edge="pubsub", pod="p-0", endpoint=each) for each in ("a", "b")]
-    told, none = (dict.fromkeys(down, always(number)) for number in (2, 0))
-    yield Case("PenstockLinkDown", "down", told, none, value=2)
+    reported, none = (dict.fromkeys(down, always(number)) for number in (2, 0))
+    yield Case("PenstockLinkDown", "down", reported, none, value=2)
 
 
 def control() -> Iterator[Case]:

@@ -128,8 +128,8 @@ def render(
 def notes(*values: Values) -> str:
     """Return NOTES.txt as rendered, with single blanks. Raises Refused."""
     words = ("install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=client", "-f", "-")
-    said = pickle.loads(_once(words, yaml.safe_dump(together(*values))))
-    return " ".join(said.partition("\nNOTES:\n")[2].split())
+    given = pickle.loads(_once(words, yaml.safe_dump(together(*values))))
+    return " ".join(given.partition("\nNOTES:\n")[2].split())
 
 
 @cache

@@ -31,7 +31,7 @@ class Flows:
         )
 
     def _way(
-        self, own: Labels | None, way: str, whom: str, other: Labels | None, port: int, protocol: str
+        self, own: Labels | None, way: str, text: str, other: Labels | None, port: int, protocol: str
     ) -> bool:
         """Return whether one direction is allowed: no policy selects the pod, or a rule of one that does allows it."""
         if own is None:
@@ -39,7 +39,7 @@ class Flows:
         policies = [each for each in self._policies if _is_of(each, own, way)]
         rules = [rule for each in policies for rule in each["spec"].get(way) or ()]
         return not policies or any(
-            _has_port(rule, port, protocol) and _has(rule.get(whom), other) for rule in rules
+            _has_port(rule, port, protocol) and _has(rule.get(text), other) for rule in rules
         )
 
 

@@ -46,12 +46,12 @@ class Pod:
     def start(self) -> None:
         place = ("--port", str(self.port), "--bind", "127.0.0.1")
         parent = os.getpid()
-        with (self.folder / "said").open("wb") as said:
+        with (self.folder / "output").open("wb") as given:
             self.process = subprocess.Popen(
                 ["sh", str(self.files / "start.sh"), *place],
                 env=self.environment,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=given,
                 preexec_fn=lambda: die_with_parent(parent),
             )
 

@@ -45,7 +45,7 @@ def test_defaults_are_those_of_the_job() -> None:
 
 
 def test_values_reach_the_job() -> None:
-    said = {
+    fields = {
         "bodies": 512,
         "redact": [r"\d{16}$", "a $(POD_NAME) $$"],
         "lateHours": 3,
@@ -59,7 +59,7 @@ def test_values_reach_the_job() -> None:
         "lockSeconds": 2.5,
         "patienceSeconds": 600,
     }
-    own = {"job": said, "arguments": ["--top=6"], "sparkConf": {"spark.local.dir": "/a b"}}
+    own = {"job": fields, "arguments": ["--top=6"], "sparkConf": {"spark.local.dir": "/a b"}}
     found = flags(render(ON, {"analytics": own}))
     assert (found["bodies"], found["objective"]) == ("512", 0.99)
     assert found["redact"] == (r"\d{16}$", "a $(POD_NAME) $$")
@@ -81,16 +81,16 @@ def test_heap_is_half_of_the_limit(limit: str | None, memory: str) -> None:
 
 def test_chart_has_all_options_of_the_job() -> None:
     """Check that values set all options, except the chart's own, the store's, and those for a single run."""
-    said = {word.split("=")[0] for word in render(ON).container(CRONJOB)["args"]}
+    names = {word.split("=")[0] for word in render(ON).container(CRONJOB)["args"]}
     own = {option for each in analytics.params for option in each.opts if option != "--help"}
     once = {"--accept-clock", "--accept-store"}
-    assert own - said == {
+    assert own - names == {
         "--store",
         "--redact",
         "--conf",
         *once,
     }  # of no log pattern or setting
-    assert said - own == set()
+    assert names - own == set()
 
 
 def test_retries_of_a_job_are_one_run() -> None:
@@ -225,5 +225,5 @@ def test_claim_gets_a_pod_at_once() -> None:
 
 
 def test_schedule_is_passed_unchanged() -> None:
-    said = nested("analytics", {"enabled": True, "schedule": "00\t09  * * 1-5/2"})
-    assert render(said)[CRONJOB]["spec"]["schedule"] == "00\t09  * * 1-5/2"
+    values = nested("analytics", {"enabled": True, "schedule": "00\t09  * * 1-5/2"})
+    assert render(values)[CRONJOB]["spec"]["schedule"] == "00\t09  * * 1-5/2"

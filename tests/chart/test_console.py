@@ -77,8 +77,8 @@ def test_token_digests_need_no_secret() -> None:
 
 def test_helm_test_uses_a_view_token_if_possible() -> None:
     for tokens, key in (([ADMIN], "admin-token"), ([VIEWER, ADMIN], "grafana"), ([ADMIN, VIEWER], "grafana")):
-        told = asked(render(said(auth={"tokens": tokens})))
-        assert told["CONSOLE_TOKEN"]["valueFrom"]["secretKeyRef"]["key"] == key
+        rendered = asked(render(said(auth={"tokens": tokens})))
+        assert rendered["CONSOLE_TOKEN"]["valueFrom"]["secretKeyRef"]["key"] == key
 
 
 # Network access -------------------------------------------------------------------------------------------------------
@@ -91,8 +91,8 @@ def test_console_reaches_only_the_store_and_name_servers() -> None:
     assert flows.passes(own, {"k8s-app": "kube-dns"}, 53, "UDP")
     for other, port in ((None, 443), (flows.pods["tmq"], 6161), (flows.pods["operator"], 9161), (own, 8080)):
         assert not flows.passes(own, other, port), other
-    told = Flows(render(CONSOLE, nested("console.networkPolicy.egress", [{"ports": [{"port": 443}]}])))
-    assert told.passes(told.pods["console"], None, 443)
+    rendered = Flows(render(CONSOLE, nested("console.networkPolicy.egress", [{"ports": [{"port": 443}]}])))
+    assert rendered.passes(rendered.pods["console"], None, 443)
 
 
 @pytest.mark.parametrize("path", ["console.networkPolicy.from", "networkPolicy.clientsFrom"])
@@ -154,13 +154,13 @@ def ask(url: str, token: str, **more: str) -> tuple[int, str]:
 
 def test_configured_console_accepts_its_token(up: Up, tmp_path: Path) -> None:
     with console(render(CONSOLE), tmp_path, up.tenant["url"], "abc" * 8) as url:
-        status, told = ask(url, "abc" * 8, START_S="20")
-        assert (status, told.endswith(" edges")) == (0, True), told
-        status, told = ask(url, "wrong")
-        assert (status, "/api/v1/overview returned 401" in told) == (1, True)
+        status, reply = ask(url, "abc" * 8, START_S="20")
+        assert (status, reply.endswith(" edges")) == (0, True), reply
+        status, reply = ask(url, "wrong")
+        assert (status, "/api/v1/overview returned 401" in reply) == (1, True)
 
 
 def test_unreachable_console_fails_the_test() -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    status, told = ask(url, "abc", START_S="1")
-    assert (status, len(told.splitlines()), "Connection refused" in told) == (1, 2, True)
+    status, reply = ask(url, "abc", START_S="1")
+    assert (status, len(reply.splitlines()), "Connection refused" in reply) == (1, 2, True)

@@ -134,8 +134,8 @@ def test_grace_period_covers_the_drain(read: Read) -> None:
     drain = {"preStopSleepSeconds": 7, "graceSeconds": 1.5, "spreadSeconds": 3, "timeoutSeconds": 60}
     rendered = render(nested("edges.tmq.drain", drain))
     settings, _ = read(rendered, "tmq")
-    told = settings.drain
-    assert (told.grace_s, told.spread_s, told.timeout_s) == (1.5, 3, 60)
+    reported = settings.drain
+    assert (reported.grace_s, reported.spread_s, reported.timeout_s) == (1.5, 3, 60)
     assert rendered.pod(TMQ)["terminationGracePeriodSeconds"] == 72 + 10
     assert rendered.container(TMQ)["lifecycle"] == {"preStop": {"sleep": {"seconds": 7}}}
     exactly = render(nested("edges.tmq.drain", drain), nested("edges.tmq.terminationGracePeriodSeconds", 72))
@@ -217,9 +217,9 @@ def test_default_ports_of_edges_are_known() -> None:
 
 def test_fractions_and_numbers_with_set(read: Read) -> None:
     """Check `--set`, with which helm makes 0.5 a text and 500 a number."""
-    told = ("edges.tmq.drain.spreadSeconds=0.5", "edges.rqp.autoscaling.type=keda")
+    options = ("edges.tmq.drain.spreadSeconds=0.5", "edges.rqp.autoscaling.type=keda")
     keda = ("serverAddress=http://p", "threshold=5000000", "activationThreshold=20")
-    flags = [*told, *(f"edges.rqp.autoscaling.keda.{each}" for each in keda)]
+    flags = [*options, *(f"edges.rqp.autoscaling.keda.{each}" for each in keda)]
     rendered = render(flags=tuple(word for flag in flags for word in ("--set", flag)))
     settings, _ = read(rendered, "tmq")
     assert settings.drain.spread_s == 0.5

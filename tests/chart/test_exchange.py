@@ -125,8 +125,8 @@ def test_starting_edge_is_waited_for(up: Up) -> None:
             pump(client, edge)
             edge.shutdown(socket.SHUT_RDWR)
             back.join()
-    said, _ = process.communicate(timeout=60)
-    assert (process.returncode, said.count(": sent and received")) == (0, 1)
+    output, _ = process.communicate(timeout=60)
+    assert (process.returncode, output.count(": sent and received")) == (0, 1)
 
 
 def pump(source: socket.socket, target: socket.socket) -> None:
@@ -150,10 +150,10 @@ def test_wrong_answer_fails(up: Up) -> None:
         )
         connection, _ = mute.accept()
         connection.close()
-        said, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "tmq at" in said
-    assert "sent and received" not in said
+    assert "tmq at" in output
+    assert "sent and received" not in output
 
 
 def test_tls_edge_is_tested_with_tls_and_its_queue_is_removed(
@@ -169,6 +169,6 @@ def test_tls_edge_is_tested_with_tls_and_its_queue_is_removed(
         both = {"TEST_TMQ": known["TEST_TMQ"].replace("tcp:", "tls:"), "TEST_RING": known["TEST_RING"]}
         done = run(up, both)
         assert up.shell.run("queue", "list", "--json").objects == []
-    said = {line.split()[0]: line for line in done.stdout.splitlines()}
-    assert (done.returncode, "sent and received" in said["ring"]) == (1, False), done
-    assert "sent and received" in said["tmq"], done
+    by_name = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert (done.returncode, "sent and received" in by_name["ring"]) == (1, False), done
+    assert "sent and received" in by_name["tmq"], done

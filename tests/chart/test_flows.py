@@ -16,7 +16,7 @@ EDGES = {"tmq", "pubsub", "rqp", "ring"}
 CLIENTS_OF_STORE = EDGES | {"operator", "console", "analytics", "test"}
 # includes clients of the API server alone: a pod uses the name https://kubernetes.default.svc
 CLIENTS_OF_DNS = CLIENTS_OF_STORE | {"uninstall"}
-ELSEWHERE = {"app.kubernetes.io/name": "somebody", COMPONENT: "else"}
+ELSEWHERE = {"app.kubernetes.io/name": "other", COMPONENT: "else"}
 NODE_DNS = {"k8s-app": "kube-dns"}
 ANYWHERE = {"rqp"}  # other systems may use any port
 API_PORTS = (443, 6443)
@@ -118,9 +118,9 @@ def test_peer_ports_are_open_to_pods_of_the_edge(flows: Flows, edge: str, port: 
 
 def test_operator_egress_is_applied() -> None:
     assert not Flows(render()).passes(Flows(render()).pods["operator"], None, 8443)
-    told = Flows(render(nested("operator.networkPolicy.egress", [{"ports": [{"port": 8443}]}])))
-    assert told.passes(told.pods["operator"], None, 8443)
-    assert not told.passes(told.pods["tmq"], None, 8443)
+    rendered = Flows(render(nested("operator.networkPolicy.egress", [{"ports": [{"port": 8443}]}])))
+    assert rendered.passes(rendered.pods["operator"], None, 8443)
+    assert not rendered.passes(rendered.pods["tmq"], None, 8443)
 
 
 # A single writer and its data -----------------------------------------------------------------------------------------

@@ -63,12 +63,12 @@ def test_upgrade_keeps_passwords_without_restarts(
     assert (tokens["admin-token"], set(tokens)) == (token, {"admin-token", "grafana"})
     assert token not in json.dumps(installed.get("deployment", f"{NAME}-console"))
 
-    said = nested("redis.auth.edgePassword", "a" * 32)
-    installed.upgrade(said)
+    values = nested("redis.auth.edgePassword", "a" * 32)
+    installed.upgrade(values)
     assert secret(installed, "redis") == {**made, "edge-password": "a" * 32}
     assert annotations(installed)["checksum/store"] != before["checksum/store"]
     get = ("get", "values", RELEASE, "--namespace", installed.namespace, "-o", "json")
-    assert json.loads(installed.cluster.helm(*get)) == said
+    assert json.loads(installed.cluster.helm(*get)) == values
 
 
 def test_edge_keeps_its_pods_when_autoscaling_changes(installed: Release) -> None:
@@ -104,8 +104,8 @@ def test_second_release_in_a_namespace_is_warned(installed: Release) -> None:
         "--set",
         "crds.enabled=false",
     )
-    said = installed.cluster.helm(*words, *DRY)
-    assert f"WARNING: {RELEASE} also has an operator in this namespace" in said
+    output = installed.cluster.helm(*words, *DRY)
+    assert f"WARNING: {RELEASE} also has an operator in this namespace" in output
 
 
 # Permissions ----------------------------------------------------------------------------------------------------------
@@ -122,11 +122,11 @@ def test_namespace_editors_may_edit_queues(api_server: ApiServer, installed: Rel
         cluster.kubectl(
             "create", "rolebinding", name, f"--clusterrole={role}{name}", f"--user={user}", *where
         )
-    developer, nobody = api_server.as_user("developer"), api_server.as_user("nobody")
+    developer, viewer = api_server.as_user("developer"), api_server.as_user("nobody")
     for kind in ("queues.penstock.dev", "peers.penstock.dev", "redrives.penstock.dev"):
         eventually(lambda kind=kind: developer.may("create", kind, installed.namespace))
-        eventually(lambda kind=kind: nobody.may("list", kind, installed.namespace))
-        assert not nobody.may("create", kind, installed.namespace)
+        eventually(lambda kind=kind: viewer.may("list", kind, installed.namespace))
+        assert not viewer.may("create", kind, installed.namespace)
     labels = cluster.get("clusterrole", f"{role}view")["metadata"]["labels"]
     assert labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
 

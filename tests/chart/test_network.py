@@ -77,8 +77,8 @@ def test_external_services_exclude_trusted_ports(outside: str) -> None:
 
 
 def test_trusted_port_can_be_exposed_explicitly() -> None:
-    said = {"type": "LoadBalancer"}, {"text-link": {"enabled": True, "expose": True}}
-    rendered = render({"edges": {"pubsub": {"service": said[0], "ports": said[1]}}})
+    values = {"type": "LoadBalancer"}, {"text-link": {"enabled": True, "expose": True}}
+    rendered = render({"edges": {"pubsub": {"service": values[0], "ports": values[1]}}})
     assert _ports(rendered[f"Service/{NAME}-pubsub"]) == ["text", "text-link"]
     assert f"Service/{NAME}-pubsub-inside" not in rendered
 

@@ -67,10 +67,10 @@ def test_parent_chart_removes_defaults_for_openshift(tmp_path: Path) -> None:
 
 def test_empty_memory_of_console_and_analytics() -> None:
     parts = {"console": f"Deployment/{NAME}-console", "analytics": f"CronJob/{NAME}-analytics"}
-    said = [
+    results = [
         nested(part, {"enabled": True, "resources": {"limits": {"cpu": "", "memory": ""}}}) for part in parts
     ]
-    rendered = render(together(*said))
+    rendered = render(together(*results))
     for place in parts.values():
         resources = rendered.container(place)["resources"]
         assert resources["limits"] == {}, place

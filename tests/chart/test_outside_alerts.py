@@ -40,8 +40,8 @@ def test_page_lists_excluded_alerts() -> None:
 
 
 def test_file_has_no_kubernetes_terms() -> None:
-    said = str([(rule["expr"], rule["annotations"]) for rule in OWN.values()])
-    assert re.findall(r"\bnamespace\b|\bpods?\b|\bPods?\b|\bService\b|\brelease\b", said) == []
+    given = str([(rule["expr"], rule["annotations"]) for rule in OWN.values()])
+    assert re.findall(r"\bnamespace\b|\bpods?\b|\bPods?\b|\bService\b|\brelease\b", given) == []
 
 
 def test_promtool_accepts_both_files(tmp_path: Path) -> None:

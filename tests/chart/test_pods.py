@@ -89,15 +89,15 @@ def test_pod_annotations_override_common_ones() -> None:
 def test_output_job_stays_by_default() -> None:
     """Check that the output Job stays by default: for GitOps tools a deleted object is a permanent difference."""
     assert "ttlSecondsAfterFinished" not in job_of_output(render(EVERYTHING))["spec"]
-    told = nested("analytics.output.prepare.ttlSecondsAfterFinished", 0)
-    assert job_of_output(render(EVERYTHING, told))["spec"]["ttlSecondsAfterFinished"] == 0
+    values = nested("analytics.output.prepare.ttlSecondsAfterFinished", 0)
+    assert job_of_output(render(EVERYTHING, values))["spec"]["ttlSecondsAfterFinished"] == 0
 
 
 def test_rules_for_all_pods_are_in_every_policy() -> None:
     ingress, egress = {"ports": [{"port": 15008}]}, {"ports": [{"port": 15012}]}
-    told = nested("networkPolicy", {"ingress": [ingress], "egress": [egress]})
+    reported = nested("networkPolicy", {"ingress": [ingress], "egress": [egress]})
     for values in ({}, SPARK):
-        for each in render(EVERYTHING, values, told).of("NetworkPolicy"):
+        for each in render(EVERYTHING, values, reported).of("NetworkPolicy"):
             assert ingress in each["spec"]["ingress"], each["metadata"]["name"]
             assert egress in each["spec"]["egress"], each["metadata"]["name"]
 

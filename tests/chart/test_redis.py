@@ -72,8 +72,8 @@ def test_successor_waits_for_the_old_server(pod: Pod) -> None:
     assert first is not None
     pod.port = free_port()
     pod.start()
-    said = pod.folder / "said"
-    eventually(lambda: "waits until it has ended" in said.read_text())
+    given = pod.folder / "output"
+    eventually(lambda: "waits until it has ended" in given.read_text())
     assert not pod.is_ready()
     with Redis(port=older, username="admin", password=ADMIN, retry=Retry(NoBackoff(), 0)) as admin:
         admin.set("late", "1")
@@ -87,12 +87,12 @@ def test_successor_waits_for_the_old_server(pod: Pod) -> None:
 def test_rights_of_the_users(pod: Pod) -> None:
     with (
         pytest.raises((AuthenticationError, ResponseError)),
-        Redis(port=pod.port, retry=Retry(NoBackoff(), 0)) as nobody,
+        Redis(port=pod.port, retry=Retry(NoBackoff(), 0)) as anonymous,
     ):
-        nobody.ping()
+        anonymous.ping()
     with pytest.raises(RedisError), pod.client("edge", "wrong") as stranger:
         stranger.ping()
-    with pod.client("probe", "whatever") as probe:
+    with pod.client("probe", "any password") as probe:
         assert probe.ping()
         with pytest.raises(NoPermissionError):
             probe.get("ps:{main}:x")
@@ -111,7 +111,7 @@ def test_edge_user_suffices_for_edges_and_test(pod: Pod, tmp_path: Path) -> None
     folder.mkdir()
     Shell(folder).run("store", "init", REDIS_URL=pod.url("admin", ADMIN))
     none = ("edges.tmq.create.allowed=false", "edges.ring.clients.create.allowed=false")
-    words = [word for said in none for word in ("--set", said)]
+    words = [word for given in none for word in ("--set", given)]
     with running(Shell(folder, {"REDIS_URL": pod.url("edge", EDGE)}), *words) as up:
         script = CHART / "files" / "scripts" / "exchange.py"
         environment = {
@@ -136,7 +136,7 @@ def test_password_unusable_in_a_url_is_reported(tmp_path: Path, password: str) -
     assert pod.process is not None
     assert pod.process.wait(30) == 2
     assert (
-        tmp_path / "said"
+        tmp_path / "output"
     ).read_text().strip() == "passwords have letters, digits and _.~- only, and are not empty"
 
 

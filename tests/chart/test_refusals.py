@@ -31,8 +31,8 @@ def test_contradicting_values_are_refused(words: str, values: Values) -> None:
 
 
 def test_values_of_wrong_types_are_reported_together() -> None:
-    said = refusal(together(*OF_KINDS.values()))
-    assert [words for words in OF_KINDS if words not in said] == []
+    message = refusal(together(*OF_KINDS.values()))
+    assert [words for words in OF_KINDS if words not in message] == []
 
 
 def test_schedules_must_be_cron() -> None:

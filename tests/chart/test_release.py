@@ -33,12 +33,12 @@ def test_install_is_admitted_and_uninstall_keeps_crds_and_queues(cluster: Cluste
     """Check installation and uninstallation in a namespace for restricted pods, without warnings."""
     words = ("label", "namespace", release.namespace, "pod-security.kubernetes.io/warn=restricted")
     cluster.kubectl(*words)
-    said = release.install(EVERYTHING)
-    assert "Warning" not in said
+    given = release.install(EVERYTHING)
+    assert "Warning" not in given
     assert len(release.objects()) > 40
     _admits_every_pod(release)
 
-    cluster.kubectl("apply", "--namespace", release.namespace, "--filename", "-", given=queue_of(said))
+    cluster.kubectl("apply", "--namespace", release.namespace, "--filename", "-", given=queue_of(given))
     release.uninstall("--no-hooks")
     assert release.objects() == []
     roles = cluster.items("clusterroles.rbac.authorization.k8s.io")

@@ -175,11 +175,11 @@ def _uninstalled(api_server: ApiServer, release: Release, folder: Path) -> subpr
         for each in release.cluster.items("deployments", release.namespace):
             assert each["spec"]["replicas"] == 0 or not each["metadata"]["name"].endswith("-operator")
         _complete(release)
-        said, _ = leaving.communicate(timeout=120)
+        output, _ = leaving.communicate(timeout=120)
     finally:
         leaving.kill()
         leaving.wait()
-    assert leaving.returncode == 0, said
+    assert leaving.returncode == 0, output
     assert release.objects() == []
     return done
 

@@ -33,16 +33,16 @@ def test_each_alert_has_a_runbook_and_each_runbook_an_alert(own: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    ("said", "led"),
+    ("text", "led"),
     [
         ("https://example.org/runbooks", "https://example.org/runbooks/PenstockEdgeFull.md"),
         ("https://example.org/runbooks/%s/", "https://example.org/runbooks/PenstockEdgeFull/"),
         ("https://example.org/wiki?page=%s", "https://example.org/wiki?page=PenstockEdgeFull"),
     ],
 )
-def test_alerts_link_to_runbooks(said: str, led: str) -> None:
+def test_alerts_link_to_runbooks(text: str, led: str) -> None:
     """Check that alerts link to their runbooks, also on the site, whose pages have no `.md`."""
-    rendered = render(RULE, nested("monitoring.prometheusRule.runbookUrl", said))
+    rendered = render(RULE, nested("monitoring.prometheusRule.runbookUrl", text))
     found = alerts(rendered[f"PrometheusRule/{NAME}"]["spec"]["groups"])
     assert found["PenstockEdgeFull"]["annotations"]["runbook_url"] == led
 

@@ -98,8 +98,8 @@ def test_releases_and_namespaces_may_be_numbers() -> None:
         rendered = render(EVERYTHING, release=release, namespace=namespace)
         for each in rendered.objects.values():
             pod = pod_of(each) or {}
-            said = [each["metadata"], pod.get("metadata"), each.get("subjects"), each.get("roleRef")]
-            assert {type(leaf) for leaf in _leaves(said) if leaf is not None} == {str}, each["metadata"]
+            results = [each["metadata"], pod.get("metadata"), each.get("subjects"), each.get("roleRef")]
+            assert {type(leaf) for leaf in _leaves(results) if leaf is not None} == {str}, each["metadata"]
 
 
 def test_texts_with_yaml_syntax_are_preserved() -> None:

@@ -17,11 +17,11 @@ def tls_of(*values: Values) -> Any:
 
 def test_secret_certificate_keeps_other_tls_settings(read: Read) -> None:
     """Check that client CA and minimum version stay with a certificate from a Secret (docs/chart.md, "TLS")."""
-    said = nested(f"{TEXT}.tls", {"client_ca": "/etc/more/ca.crt", "min_version": "1.3"})
+    values = nested(f"{TEXT}.tls", {"client_ca": "/etc/more/ca.crt", "min_version": "1.3"})
     files = {"certificate": "/etc/penstock/tls/tls.crt", "key": "/etc/penstock/tls/tls.key"}
     assert tls_of(SECRET) == files
-    assert tls_of(SECRET, said) == {**files, "client_ca": "/etc/more/ca.crt", "min_version": "1.3"}
-    _, own = read(render(SECRET, said), "pubsub")
+    assert tls_of(SECRET, values) == {**files, "client_ca": "/etc/more/ca.crt", "min_version": "1.3"}
+    _, own = read(render(SECRET, values), "pubsub")
     assert own.listeners["text"].tls.min_version == "1.3"
     of_the_secret = nested("edges.pubsub.tls.clientCA", True)
     newer = nested(f"{TEXT}.tls.min_version", "1.3")

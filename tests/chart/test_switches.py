@@ -128,11 +128,11 @@ def test_pods_are_restricted_and_have_tokens_only_if_needed() -> None:
 
 
 def test_security_contexts_override_the_charts() -> None:
-    said = {
+    fields = {
         "podSecurityContext": {"runAsUser": None, "fsGroup": 5},
         "containerSecurityContext": {"privileged": False},
     }
-    for place, pod in render(said).pods():
+    for place, pod in render(fields).pods():
         assert "runAsUser" not in pod["spec"]["securityContext"], place
         assert pod["spec"]["securityContext"]["fsGroup"] == 5, place
         assert pod["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, place

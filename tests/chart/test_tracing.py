@@ -40,19 +40,22 @@ def test_tracing_is_off_by_default() -> None:
 def test_operator_gets_the_tracing_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that the operator, which reads no file, gets the tracing settings in its environment."""
     rendered = render(ON, {"tracing": {"mostFollowedPerSecond": 70}})
-    for name, told in variables(rendered, OPERATOR).items():
+    for name, value in variables(rendered, OPERATOR).items():
         if "TRACING" in name:
-            monkeypatch.setenv(name, told["value"])
-    told = tracing_settings()
-    assert (str(told.endpoint), told.most_followed_per_s) == (ENDPOINT, 70)
+            monkeypatch.setenv(name, value["value"])
+    value = tracing_settings()
+    assert (str(value.endpoint), value.most_followed_per_s) == (ENDPOINT, 70)
 
 
 def test_traces_endpoint_replaces_endpoint(read: Read) -> None:
     whole = "https://traces.example:9443/otlp/mine"
     rendered = render(CONSOLE, {"tracing": {"tracesEndpoint": whole, "headersSecret": "traces"}})
     for who in ("tmq", "console"):
-        told = read(rendered, who)[0].tracing
-        assert (told.endpoint, told.traces_endpoint and told.traces_endpoint.reveal()) == (None, whole)
+        reported = read(rendered, who)[0].tracing
+        assert (reported.endpoint, reported.traces_endpoint and reported.traces_endpoint.reveal()) == (
+            None,
+            whole,
+        )
         assert ways(rendered, who) == [{"ports": [{"port": 9443}]}]
     own = variables(rendered, OPERATOR)
     assert own["PENSTOCK_TRACING__TRACES_ENDPOINT"]["value"] == whole
@@ -64,16 +67,22 @@ def test_traces_endpoint_replaces_endpoint(read: Read) -> None:
 def test_edges_and_console_get_the_tracing_settings(read: Read) -> None:
     rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7, "mostFollowedPerSecond": 70}})
     for who in ("tmq", "ring", "rqp", "pubsub", "console"):
-        told = read(rendered, who)[0].tracing
-        found = (str(told.endpoint), told.ratio, told.most_per_s, told.most_followed_per_s, told.headers)
+        reported = read(rendered, who)[0].tracing
+        found = (
+            str(reported.endpoint),
+            reported.ratio,
+            reported.most_per_s,
+            reported.most_followed_per_s,
+            reported.headers,
+        )
         assert found == (ENDPOINT, 0.25, 7, 70, {}), who
 
 
 def test_headers_come_from_a_secret() -> None:
     rendered = render(ON, {"tracing": {"headersSecret": "traces", "headersKey": "all"}})
     for place in (TMQ, CONSOLE_POD, OPERATOR):
-        told = variables(rendered, place)["PENSTOCK_TRACING__HEADERS"]
-        assert told["valueFrom"] == {"secretKeyRef": {"name": "traces", "key": "all"}}
+        reported = variables(rendered, place)["PENSTOCK_TRACING__HEADERS"]
+        assert reported["valueFrom"] == {"secretKeyRef": {"name": "traces", "key": "all"}}
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,9 @@ def test_every_value_has_an_effect(values: Values) -> None:
     """Check that every value has an effect; values that only select something are tested as switches."""
     rendered = json.dumps(list(render(values).objects.values()))
     chosen = {"type", "query"}  # decided by existing objects
-    said = [text for path, text in _texts(values) if path.rpartition(".")[2] not in chosen]
-    assert len(said) > 4
-    assert [text for text in said if text not in rendered] == []
+    results = [text for path, text in _texts(values) if path.rpartition(".")[2] not in chosen]
+    assert len(results) > 4
+    assert [text for text in results if text not in rendered] == []
 
 
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -43,8 +43,8 @@ class Hostile:
     def __init__(self, shell: Shell, words: Sequence[str], closed: Collection[int] = ()) -> None:
         """Start a command with these standard streams closed, by number. An open standard input is empty."""
         self._out, self._err = TemporaryFile(), TemporaryFile()  # noqa: SIM115
-        told = (list(words), environment_of(shell), str(shell.folder), list(closed))
-        request = marshal.dumps(told)
+        values = (list(words), environment_of(shell), str(shell.folder), list(closed))
+        request = marshal.dumps(values)
         ours, theirs = socket.socketpair()
         with theirs, open(os.devnull, "rb") as given:
             streams = [theirs.fileno(), given.fileno(), self._out.fileno(), self._err.fileno()]
@@ -114,9 +114,9 @@ def _has_ended() -> bool:
         return False
 
 
-def _mind(told: socket.socket, size: int, streams: list[int]) -> None:
+def _mind(connection: socket.socket, size: int, streams: list[int]) -> None:
     """Report the command's number and its end."""
-    words, environment, folder, closed = marshal.loads(told.recv(size, socket.MSG_WAITALL))
+    words, environment, folder, closed = marshal.loads(connection.recv(size, socket.MSG_WAITALL))
     minder = os.getpid()
     child = os.fork()
     if not child:
@@ -125,9 +125,9 @@ def _mind(told: socket.socket, size: int, streams: list[int]) -> None:
         _run(words)
     for number in streams:
         os.close(number)
-    told.sendall(child.to_bytes(NUMBER, "big"))
+    connection.sendall(child.to_bytes(NUMBER, "big"))
     _, status = os.waitpid(child, 0)
-    told.sendall(os.waitstatus_to_exitcode(status).to_bytes(NUMBER, "big", signed=True))
+    connection.sendall(os.waitstatus_to_exitcode(status).to_bytes(NUMBER, "big", signed=True))
     os._exit(0)
 
 

@@ -23,15 +23,15 @@ BAD = [
 
 @pytest.mark.parametrize("url", BAD)
 def test_bad_url_is_refused_without_showing_it(alone: Shell, url: str) -> None:
-    for said in (
+    for given in (
         alone.run("queue", "list", "--set", f"store.url={url}", code=2).err,
         alone.run("config", url, code=2).err if re.search("://.*[@?]", url) else "",
     ):
-        assert SECRET not in said
-        assert said.count("\n") <= 1
-    told = alone.run("doctor", code=2, REDIS_URL=url).err
-    assert re.match(r"penstock: bad_settings: store.url: .* \(from REDIS_URL\)\n$", told)
-    assert SECRET not in told
+        assert SECRET not in given
+        assert given.count("\n") <= 1
+    output = alone.run("doctor", code=2, REDIS_URL=url).err
+    assert re.match(r"penstock: bad_settings: store.url: .* \(from REDIS_URL\)\n$", output)
+    assert SECRET not in output
 
 
 def test_config_shows_a_url_without_its_secrets(alone: Shell) -> None:
@@ -66,9 +66,9 @@ REFUSED = [
 
 @pytest.mark.parametrize("arguments", REFUSED, ids=" ".join)
 def test_errors_never_show_a_login(alone: Shell, arguments: tuple[str, ...]) -> None:
-    said = alone.run(*arguments, code=2, REDIS_URL="redis://127.0.0.1:1").err
-    assert SECRET not in said
-    assert "***@h" in said
+    output = alone.run(*arguments, code=2, REDIS_URL="redis://127.0.0.1:1").err
+    assert SECRET not in output
+    assert "***@h" in output
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_errors_never_show_a_login(alone: Shell, arguments: tuple[str, ...]) -> 
     ],
 )
 def test_bad_collector_url_is_refused_with_an_example(alone: Shell, field: str, value: str) -> None:
-    said = alone.fails("config", "--set", f"tracing.{field}={value}", code=2)
-    assert said.startswith(f"bad_settings: tracing.{field}: ")
-    assert "as http://collector:4318" in said.replace("as in ", "as ")
-    assert SECRET not in said
+    output = alone.fails("config", "--set", f"tracing.{field}={value}", code=2)
+    assert output.startswith(f"bad_settings: tracing.{field}: ")
+    assert "as http://collector:4318" in output.replace("as in ", "as ")
+    assert SECRET not in output

@@ -191,6 +191,6 @@ def drained(shell: Shell, words: list[str], port: str, closed: Collection[int]) 
 
 def test_console_prints_its_address_as_json(shell: Shell, known: Mapping[str, str]) -> None:
     status, out, _ = drained(shell, ["console", "--json", "--set", "health.port=0"], "console.port", (0,))
-    told = json.loads(out)
-    assert (status, told["tokenFile"]) == (0, str(shell.folder / "penstock-data" / "console.token"))
-    assert told["url"].startswith("http://127.0.0.1:")
+    document = json.loads(out)
+    assert (status, document["tokenFile"]) == (0, str(shell.folder / "penstock-data" / "console.token"))
+    assert document["url"].startswith("http://127.0.0.1:")

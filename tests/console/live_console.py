@@ -259,7 +259,7 @@ def _unused(*_: object) -> None:
 
 
 def _no_listeners(*_: object) -> Any:
-    raise AssertionError("the console has none of the kit's listeners")
+    raise AssertionError("the console has no listeners of the kit")
 
 
 def route_of(method: str, path: str) -> Route | None:

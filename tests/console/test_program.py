@@ -75,9 +75,9 @@ async def test_serves_until_sigterm(server: Server, tmp_path: Path) -> None:
         await until(ready)
         async with session.get(f"{place}/api/v1/overview") as response:
             assert (await response.json())["totals"]["queues"] == 0
-        said = log.read_text()
-        assert f"console: {place}/ (token in {tmp_path}/data/console.token)\n" in said
-        assert TOKEN not in said  # standard output is not a terminal
+        output = log.read_text()
+        assert f"console: {place}/ (token in {tmp_path}/data/console.token)\n" in output
+        assert TOKEN not in output  # standard output is not a terminal
         async with session.get(f"{await until(lambda: url('health_listening'))}/metrics") as response:
             text = await response.text()
         assert 'penstock_console_requests_total{edge="console",method="GET",status="200"}' in text
@@ -128,7 +128,7 @@ def _names(place: tuple[str, int], trusted: ssl.SSLContext) -> list[str]:
 
 def test_unusable_settings_are_reported_in_one_line() -> None:
     done = subprocess.run(
-        _command("console.tls.certificate=/nowhere", "console.tls.key=/nowhere"),
+        _command("console.tls.certificate=/missing", "console.tls.key=/missing"),
         cwd=ROOT,
         env={**os.environ, "PENSTOCK_STORE__URL": "redis://127.0.0.1:1"},
         capture_output=True,
@@ -137,5 +137,5 @@ def test_unusable_settings_are_reported_in_one_line() -> None:
         check=False,
     )
     assert done.returncode == 2
-    (told,) = [line for line in done.stderr.splitlines() if not line.startswith("{")]
-    assert "/nowhere" in told
+    (lines,) = [line for line in done.stderr.splitlines() if not line.startswith("{")]
+    assert "/missing" in lines

@@ -21,7 +21,7 @@ METRIC = re.compile(r"`(penstock_[a-z_]+[a-z])(?:\{[^}]*\})?`")
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors that Markdown renderers make of headings."""
+    """Return the anchors that Markdown renderers generate for headings."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 

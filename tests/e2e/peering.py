@@ -91,3 +91,9 @@ def taken(release: Release, name: str) -> str:
         return release.penstock("get", name)
     except CommandFailed:
         return ""
+
+
+def sent_and_taken(release: Release, tag: str, name: str) -> bool:
+    """Send a message with the tag, and return whether the queue has received it."""
+    send(release, tag, tag)
+    return taken(release, name) == tag

@@ -166,6 +166,11 @@ class Release:
         except CommandFailed as error:
             raise ConnectionError(error.said) from None
 
+    def rqprc(self) -> list[str]:
+        """Return the machines in the file `.rqprc` of the cluster's programs."""
+        found = json.loads(self.kubectl("get", "configmap", f"{FULL}-rqprc", "-o", "json"))
+        return [line for line in found["data"]["rqprc"].splitlines() if line and not line.startswith("#")]
+
     def ring(self) -> Ring:
         """Return the ring as one of its pods sees it. Raise ConnectionError while none answers."""
         return Ring(self.told(f"statefulset/{FULL}-ring", "ring", "status"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.pods import IDLE, pod
-from tests.e2e.release import FULL, Release
+from tests.e2e.release import EDGES, FULL, Release
 from tests.servers import eventually
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -21,6 +21,7 @@ PLACES = {
 }
 END_S = 150.0
 BEGIN_S = 30.0
+LOADED = EDGES  # every edge answers once a message is stored
 AFTER = 300  # messages of all writers together, dozens of each
 
 
@@ -63,6 +64,21 @@ def load(release: Release, queue: str, *edges: str) -> Iterator[dict[str, Any]]:
         found.update(json.loads(release.kubectl("logs", "load")), stats=_stats(release, queue))
     finally:
         release.kubectl("delete", "pod", "load", "--grace-period=1")
+
+
+def check_load(report: dict[str, Any], pause_s: float, breaks: int, is_in_order: bool = False) -> None:
+    """Check that no acknowledged message is missing, and that pauses and broken connections stay within limits.
+
+    With `is_in_order` pods end gracefully, and no connection may be refused. Even without failures there are pauses,
+    because the machine starts a dozen pods at once.
+    """
+    print(report)
+    assert report["missing_count"] == 0, str(report)
+    assert all(report["acked"][name] > 10 for edge in LOADED for name in (edge, f"{edge} anew")), str(report)
+    assert max(report["longest_gap_s"].values()) < pause_s, str(report)
+    assert max(report["breaks"].get(edge, 0) for edge in LOADED) <= breaks, str(report)
+    assert all(report["taken"][edge] > 50 for edge in ("tmq", "ring")), str(report)
+    assert not (is_in_order and report["refused"]), str(report)
 
 
 def added(release: Release, queue: str) -> int:

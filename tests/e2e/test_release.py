@@ -32,11 +32,20 @@ from tests.e2e.images import Images
 from tests.e2e.node.kubelet import NAME as NODE
 from tests.e2e.node.node import Node
 from tests.e2e.outside import start_store
-from tests.e2e.peering import apart, neighbour, over_links, over_rqp, over_the_ring, send, taken
+from tests.e2e.peering import (
+    apart,
+    neighbour,
+    over_links,
+    over_rqp,
+    over_the_ring,
+    send,
+    sent_and_taken,
+    taken,
+)
 from tests.e2e.release import EDGES, FULL, NAME, PEERS, QUEUES, Release, is_ready
 from tests.e2e.released import definitions, released
 from tests.e2e.runbooks import seen
-from tests.e2e.scripted import PLACES, load, run_script
+from tests.e2e.scripted import LOADED, PLACES, check_load, load, run_script
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import Cluster, CommandFailed
 from tests.operator.resource_documents import peer, queue
@@ -45,7 +54,6 @@ from tests.stores import chance
 
 __all__ = ["chance", "definitions"]
 
-LOADED = EDGES  # every edge answers once a message is stored
 DELETING_S = 20.0
 FEWEST_KILLED = 4  # in that time, even on a busy machine
 FOLLOW_S = 60.0  # usually 2 s, but a failed peer is retried only later
@@ -200,20 +208,9 @@ def test_edges_follow_queues_and_peers_in_the_same_processes(release: Release) -
     assert taken(release, "moving") == ""
     with step("a third pod is in .rqprc"):
         release.scale("rqp", 3)
-        eventually(lambda: len(rqprc(release)) == 3, FOLLOW_S)
+        eventually(lambda: len(release.rqprc()) == 3, FOLLOW_S)
     assert before <= processes(release)
     release.kubectl("delete", f"{QUEUES}/moving", f"{QUEUES}/to-self", f"{PEERS}/self", "--timeout=20s")
-
-
-def sent_and_taken(release: Release, tag: str, name: str) -> bool:
-    send(release, tag, tag)
-    return taken(release, name) == tag
-
-
-def rqprc(release: Release) -> list[str]:
-    """Return the machines in the file `.rqprc` of the cluster's programs."""
-    found = json.loads(release.kubectl("get", "configmap", f"{FULL}-rqprc", "-o", "json"))
-    return [line for line in found["data"]["rqprc"].splitlines() if line and not line.startswith("#")]
 
 
 def test_another_release_is_reached_over_rqp_links_and_the_ring(
@@ -257,7 +254,7 @@ def test_a_tenant_installs_a_release(
 def test_what_cannot_be_installed_is_told_of(release: Release, cluster: Cluster, images: Images) -> None:
     """Check that a failed installation raises the reason why pods are not ready, as they are gone afterwards."""
     off = {edge: {"enabled": False} for edge in EDGES if edge != "tmq"}
-    nowhere = {"repository": "localhost/nobodys", "tag": "1", "pullPolicy": "Never"}
+    nowhere = {"repository": "localhost/missing", "tag": "1", "pullPolicy": "Never"}
     with pytest.raises(CommandFailed) as failure, released(cluster, images) as there:
         there.install(timeout="10s", edges=off, edgeDefaults={"image": nowhere})
     (told,) = failure.value.__notes__
@@ -265,27 +262,12 @@ def test_what_cannot_be_installed_is_told_of(release: Release, cluster: Cluster,
     assert "ErrImageNeverPull" in told
 
 
-def check(told: dict[str, Any], pause_s: float, breaks: int, is_in_order: bool = False) -> None:
-    """Check that no acknowledged message is missing, and that pauses and broken connections stay within limits.
-
-    With `is_in_order` pods end gracefully, and no connection may be refused. Even without failures there are pauses,
-    because the machine starts a dozen pods at once.
-    """
-    print(told)
-    assert told["missing_count"] == 0, str(told)
-    assert all(told["acked"][name] > 10 for edge in LOADED for name in (edge, f"{edge} anew")), str(told)
-    assert max(told["longest_gap_s"].values()) < pause_s, str(told)
-    assert max(told["breaks"].get(edge, 0) for edge in LOADED) <= breaks, str(told)
-    assert all(told["taken"][edge] > 50 for edge in ("tmq", "ring")), str(told)
-    assert not (is_in_order and told["refused"]), str(told)
-
-
 def test_an_upgrade_under_load_loses_nothing(release: Release) -> None:
     """Check that an upgrade loses no message and refuses no connection (docs/chart.md, Upgrade)."""
     with load(release, "load", *LOADED) as told:
         release.upgrade(release.images.next_tag, replicas=3)
         eventually(lambda: len(release.pods()) == 3 * len(EDGES) + 3, 90)
-    check(told, pause_s=60, breaks=4, is_in_order=True)  # one, or one for each pod that ends
+    check_load(told, pause_s=60, breaks=4, is_in_order=True)  # one, or one for each pod that ends
     for component in (*EDGES, "operator", "console"):
         images = {pod["spec"]["containers"][0]["image"] for pod in release.pods(component)}
         target = "edge" if component in EDGES else component
@@ -310,7 +292,7 @@ def test_pods_killed_and_deleted_at_random_under_load_lose_nothing(
             eventually(lambda: sum(map(is_ready, release.pods())) >= 10, 90)
         print(f"{gone} pods were killed or deleted")
     assert gone >= FEWEST_KILLED
-    check(told, pause_s=30, breaks=20)
+    check_load(told, pause_s=30, breaks=20)
     with step("every pod ready after that"):
         eventually(lambda: all(map(is_ready, release.pods())), 90)
     release.wait_one_ring(3)
@@ -329,7 +311,7 @@ def test_the_store_killed_and_its_pod_deleted_under_load_lose_nothing(
             release.kubectl("delete", "pod", before["metadata"]["name"], "--wait=false")
             eventually(lambda: is_another(release, before), 90)
         eventually(lambda: all(map(is_ready, release.pods())), 90)
-    check(told, pause_s=40, breaks=40)
+    check_load(told, pause_s=40, breaks=40)
     release.wait_ready(f"{QUEUES},{PEERS}")
 
 
@@ -346,7 +328,7 @@ def test_evictions_under_load_honour_the_budgets_and_lose_nothing(release: Relea
         for _, second, *_ in names.values():
             eventually(lambda: evicted(release, second), 30)  # noqa: B023
         eventually(lambda: all(number_ready(release, edge) == len(names[edge]) for edge in EDGES), 90)
-    check(told, pause_s=60, breaks=4, is_in_order=True)
+    check_load(told, pause_s=60, breaks=4, is_in_order=True)
 
 
 def test_the_only_node_is_drained_and_comes_back(release: Release, node: Node) -> None:

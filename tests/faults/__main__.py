@@ -38,8 +38,8 @@ def seconds(usual: float) -> float:
 async def play_tmq(seed: int, directory: Path) -> Judged:
     outcome = await tmq.Run(seed, directory, seconds(tmq.SECONDS)).go()
     reading, violations = tmq_verdict.judge(outcome)
-    told = tmq_verdict.report(outcome, reading, violations) if violations else ""
-    return Judged(tmq_verdict.summary(outcome, reading), told)
+    reported = tmq_verdict.report(outcome, reading, violations) if violations else ""
+    return Judged(tmq_verdict.summary(outcome, reading), reported)
 
 
 async def play_text(seed: int, directory: Path) -> Judged:

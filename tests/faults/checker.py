@@ -38,10 +38,12 @@ def check(reading: Reading) -> list[Violation]:
 def _invented(reading: Reading) -> Iterator[Violation]:
     for delivery in reading.invented:
         known = reading.messages.get(delivery.body)
-        text = f"{delivery.queue} gave out {delivery.body[:40]!r}, which nobody put there"
+        text = f"{delivery.queue} gave out {delivery.body[:40]!r}, which was never put there"
         yield Violation("invented", text, (known,) if known is not None else ())
     for queue, body in reading.invented_dead:
-        yield Violation("invented", f"the dead letters of {queue} hold {body[:40]!r}, which nobody put there")
+        yield Violation(
+            "invented", f"the dead letters of {queue} hold {body[:40]!r}, which was never put there"
+        )
 
 
 def _check_message(message: Message) -> Iterator[Violation]:
@@ -98,12 +100,12 @@ class QueueCounts:
 
 def check_counts(reading: Reading, counts: dict[str, QueueCounts]) -> Iterator[Violation]:
     """Check the store's counters against the clients' view; after the drain all stored messages have been seen."""
-    for queue, told in counts.items():
+    for queue, value in counts.items():
         seen = [message for message in reading.of_queue(queue) if message.was_seen]
         dead = sum(message.is_dead for message in seen)
         expected = QueueCounts(len(seen), len(seen) - dead, dead, 0, 0)
-        if told != expected:
-            yield Violation("counters", f"{queue}: the store says {told}, the clients saw {expected}")
+        if value != expected:
+            yield Violation("counters", f"{queue}: the store says {value}, the clients saw {expected}")
 
 
 def outcomes(reading: Reading) -> Counter[str]:

@@ -46,13 +46,13 @@ class EdgeProcess:
         self._directory = directory
         self._config = directory / f"{name}.yaml"
         directory.mkdir(parents=True, exist_ok=True)
-        told = {
+        fields = {
             "store": {"url": store_url},
             "health": {"host": host, "port": self.health_port},
             "drain": {"spread_s": 0.2, "timeout_s": 2.0},
             "edges": {edge: settings},
         }
-        self._config.write_text(yaml.safe_dump(told))
+        self._config.write_text(yaml.safe_dump(fields))
 
     def spawn(self) -> None:
         """Start the process without waiting for it."""

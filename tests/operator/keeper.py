@@ -121,7 +121,7 @@ class Keeper:
         """Corrupt the queue's entry, so that lookups fail."""
         queue = self.find(name)
         assert queue is not None
-        self._server.call("SET", queue.keys[1], "nobody's")
+        self._server.call("SET", queue.keys[1], "corrupt")
 
     def purge(self, name: str) -> None:
         """Delete all dead letters."""

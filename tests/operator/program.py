@@ -24,7 +24,7 @@ class OperatorProgram:
 
     def __init__(self, cluster: Cluster, store: str, folder: Path, **settings: object) -> None:
         self.port = free_port()
-        told = {"health_port": self.port, "log_level": "INFO", **settings}
+        fields = {"health_port": self.port, "log_level": "INFO", **settings}
         self.environment = {
             **os.environ,
             **cluster.environment,
@@ -32,7 +32,7 @@ class OperatorProgram:
             "PYTHONPATH": f"{ROOT}:{ROOT / 'operator'}",
             "PENSTOCK_STORE__URL": store,
             "POD_NAMESPACE": str(settings.get("namespaces", "default")).split(",")[0].replace("*", "default"),
-            **{f"PENSTOCK_OPERATOR_{name.upper()}": str(value) for name, value in told.items()},
+            **{f"PENSTOCK_OPERATOR_{name.upper()}": str(value) for name, value in fields.items()},
         }
         self._log = folder / f"operator-{self.port}.log"
         self.process: ForkServerProcess | None = None
@@ -43,7 +43,7 @@ class OperatorProgram:
         return self
 
     def ended(self) -> int:
-        """Wait until the process has ended by itself, and return its exit status."""
+        """Wait until the process exits unprompted, and return its exit status."""
         assert self.process is not None
         return _status(self.process)
 

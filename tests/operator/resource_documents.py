@@ -82,8 +82,8 @@ class Seen:
         def is_so() -> bool:
             resource = self.get(kind, name)
             last.update(ready_of(resource))
-            told = (last.get("status"), last.get("reason"), last.get("observedGeneration"))
-            return told == (status, reason, resource["metadata"]["generation"])
+            values = (last.get("status"), last.get("reason"), last.get("observedGeneration"))
+            return values == (status, reason, resource["metadata"]["generation"])
 
         try:
             eventually(is_so, patience_s)

@@ -19,7 +19,7 @@ def test_sigterm_ends_the_operator_during_imports(tmp_path: Path) -> None:
 
 
 def test_uninstall_ignores_sigterm(tmp_path: Path) -> None:
-    """Check that `uninstall` ignores SIGTERM: it removes finalizers that would hang, and ends in time by itself."""
+    """Check that `uninstall` ignores SIGTERM: it removes finalizers that would hang, and ends in time on its own."""
     words = ["uninstall", "--release", "r", "--namespace", "n", "--deployment", "d"]
     assert told_to_end_while("kopf", ["penstock_operator", *words], tmp_path) == -signal.SIGTERM
 

@@ -116,8 +116,8 @@ def test_queues_wait_for_the_first_pass_over_peers(new_operator: NewOperator, se
     first = new_operator(sweep_s=3600).ready()
     for name in queues:
         seen.becomes("queue", name, "True", "Declared")
-    told = [each["reason"] for each in seen.cluster.items("events", seen.namespace)]
-    assert "UnknownPeer" not in told
+    results = [each["reason"] for each in seen.cluster.items("events", seen.namespace)]
+    assert "UnknownPeer" not in results
     eventually(lambda: first.metric("penstock_operator_waiting") == 0)
     first.kill()
     second = new_operator(sweep_s=3600).ready()
@@ -128,20 +128,20 @@ def test_queues_wait_for_the_first_pass_over_peers(new_operator: NewOperator, se
 
 
 @pytest.mark.parametrize(
-    ("kubeconfig", "says"),
+    ("kubeconfig", "text"),
     [
         ("", "there is neither a service account nor a kubeconfig"),
         ("none", "No such file or directory: 'none'"),
     ],
 )
 def test_missing_kubeconfig_is_reported(
-    new_operator: NewOperator, tmp_path: Path, kubeconfig: str, says: str
+    new_operator: NewOperator, tmp_path: Path, kubeconfig: str, text: str
 ) -> None:
     lost = Cluster(tmp_path, tmp_path)
     lost.environment["KUBECONFIG"] = kubeconfig
     program = new_operator(cluster=lost)
     assert program.ended() == 1
-    assert says in program.text()
+    assert text in program.text()
 
 
 def test_api_server_restart(

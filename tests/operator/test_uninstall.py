@@ -65,9 +65,9 @@ def controlled(program: OperatorProgram, seen: Seen) -> Iterator[None]:
 def uninstall(program: OperatorProgram, seen: Seen, timeout_s: float = 20) -> str:
     """Run `uninstall` as the hook's Job does, and return its log."""
     words = ["--release", "penstock", "--namespace", seen.namespace, "--deployment", "operator"]
-    status, said = program.command("uninstall", *words, "--timeout", str(timeout_s))
-    assert status == 0, said
-    return said
+    status, given = program.command("uninstall", *words, "--timeout", str(timeout_s))
+    assert status == 0, given
+    return given
 
 
 def of_the_release(seen: Seen, name: str, policy: str) -> dict[str, Any]:
@@ -122,9 +122,9 @@ def test_without_store_and_operator_nothing_hangs(
     operator.kill()
     seen.delete("queue", "orders", patience_s=0)
     began = time.monotonic()
-    said = uninstall(operator, seen, 3)
+    given = uninstall(operator, seen, 3)
     assert time.monotonic() - began < 20
-    assert "orders was removed; its queue stays" in said
+    assert "orders was removed; its queue stays" in given
     eventually(lambda: seen.cluster.items("queues", seen.namespace) == [])
 
 

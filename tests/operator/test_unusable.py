@@ -11,16 +11,16 @@ from penstock_operator.__main__ import EXIT_UNUSABLE
 from tests.kubernetes.cluster import Cluster
 from tests.operator.program import OperatorProgram
 
-NOBODY = {  # a cluster that is never contacted
-    "current-context": "nobody",
-    "contexts": [{"name": "nobody", "context": {"cluster": "nobody", "user": "nobody"}}],
-    "clusters": [{"name": "nobody", "cluster": {"server": "http://127.0.0.1:1"}}],
-    "users": [{"name": "nobody", "user": {"token": "none"}}],
+NO_CLUSTER = {  # a cluster that is never contacted
+    "current-context": "missing",
+    "contexts": [{"name": "missing", "context": {"cluster": "missing", "user": "missing"}}],
+    "clusters": [{"name": "missing", "cluster": {"server": "http://127.0.0.1:1"}}],
+    "users": [{"name": "missing", "user": {"token": "none"}}],
 }
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "text"),
     [
         ("PENSTOCK_TRACING__HEADERS", "authorization: secret", "environment: error parsing value"),
         ("PENSTOCK_TRACING__BATCH", "many", "PENSTOCK_TRACING__BATCH: Input should be"),
@@ -42,15 +42,15 @@ NOBODY = {  # a cluster that is never contacted
         ),
         ("PENSTOCK_OPERATOR_SWEEP_S", "0", "PENSTOCK_OPERATOR_SWEEP_S: Input should be"),
         ("PENSTOCK_OPERATOR_SWEEP_S", "soon", "PENSTOCK_OPERATOR_SWEEP_S: Input should be a valid number"),
-        ("REDIS_URL", "nowhere", "REDIS_URL: "),
+        ("REDIS_URL", "invalid", "REDIS_URL: "),
     ],
 )
-def test_unusable_setting_ends_the_operator(tmp_path: Path, name: str, value: str, told: str) -> None:
+def test_unusable_setting_ends_the_operator(tmp_path: Path, name: str, value: str, text: str) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(json.dumps(NOBODY))
+    kubeconfig.write_text(json.dumps(NO_CLUSTER))
     program = OperatorProgram(Cluster(kubeconfig, tmp_path), "", tmp_path)
     program.environment[name] = value
     assert program.start().ended() == EXIT_UNUSABLE, program.text()
     (line,) = program.text().splitlines()
-    assert line.startswith(f"penstock: {told}")
+    assert line.startswith(f"penstock: {text}")
     assert "secret" not in line

@@ -43,8 +43,8 @@ class LiveEdge(Live[RqpSettings]):
         edge = EDGE
         if look_up is not None:
             edge = Edge("rqp", RqpSettings, partial(start, look_up=look_up), example)
-        said = {"listeners": LISTENERS, "mca": {**QUICK, **(mca or {})}, "cast": NO_CAST, **settings}
-        super().__init__(edge, url, said, budget)
+        fields = {"listeners": LISTENERS, "mca": {**QUICK, **(mca or {})}, "cast": NO_CAST, **settings}
+        super().__init__(edge, url, fields, budget)
 
     async def start(self) -> LiveEdge:
         """Start it and wait until the store is reached."""
@@ -93,9 +93,9 @@ class LiveEdge(Live[RqpSettings]):
     async def replace_remote(self, name: str, number: int = 7, **remote: Any) -> None:
         """Change the document; other fields are as `remote` sets them."""
         spec = remote.pop("spec", {})
-        told = {"protocol": "rqp-mca", "queueId": number, **remote}
+        fields = {"protocol": "rqp-mca", "queueId": number, **remote}
         await self.tools.catalogue.declare(
-            name, QueueSpec.model_validate({"remote": told, **spec}), "test", replace=True
+            name, QueueSpec.model_validate({"remote": fields, **spec}), "test", replace=True
         )
 
     async def put(self, queue: Queue, *bodies: bytes) -> None:

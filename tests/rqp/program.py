@@ -26,11 +26,11 @@ class EdgeProgram:
         self._log = directory / f"edge-{id(self):x}.log"
         self._file = directory / f"edge-{id(self):x}.yaml"
         listeners = {"mca": {"port": 0}}
-        told = {
+        fields = {
             "health": {"port": 0},
             "edges": {"rqp": {"listeners": listeners, "cast": NO_CAST, **settings}},
         }
-        self._file.write_text(yaml.safe_dump(told))
+        self._file.write_text(yaml.safe_dump(fields))
 
     async def __aenter__(self) -> Self:
         """Return once it has started."""

@@ -72,9 +72,9 @@ class Systems:
         for name, peer, host, other in (("near", "far", HERE, THERE), ("far", "near", THERE, HERE)):
             (folder / name).mkdir()
             own = {**cast, "RECEIVER_PORTS": port_range(), "SENDER_PORTS": port_range()}
-            told = {f"PENSTOCK_EDGES__RQP__CAST__{key}": value for key, value in own.items()}
-            told["PENSTOCK_EDGES__RQP__LISTENERS__MCA__PORT"] = str(mca[name])
-            shell = self._shells[name] = Shell(folder / name, told)
+            by_name = {f"PENSTOCK_EDGES__RQP__CAST__{key}": value for key, value in own.items()}
+            by_name["PENSTOCK_EDGES__RQP__LISTENERS__MCA__PORT"] = str(mca[name])
+            shell = self._shells[name] = Shell(folder / name, by_name)
             places = {"host": host, "other": other, "request_port": cast["REQUEST_PORT"]}
             shell.write("penstock.yaml", CONFIG.format(peer=peer, port=mca[peer], **places))
             queues = NEAR if name == "near" else FAR

@@ -36,16 +36,16 @@ async def test_each_reason_is_logged_once(edge: LiveEdge, condition: Condition) 
     """Check that each reason is logged once until messages get through: alternating ones would fill the log."""
     for round in range(3):
         condition.report_failure(f"data_timeout: for the {round}. time")
-        condition.report_failure("no_receiver: nobody has it")
+        condition.report_failure("no_receiver: no machine has it")
         assert edge.value(STUCK, protocol="rqp-mca") == 1
     told = [
         "messages are not delivered: data_timeout: for the 0. time",
-        "messages are not delivered: no_receiver: nobody has it",
+        "messages are not delivered: no_receiver: no machine has it",
     ]
     assert logged(edge) == told
     condition.set("")
     assert edge.value(STUCK, protocol="rqp-mca") == 0
-    condition.report_failure("no_receiver: nobody has it")
+    condition.report_failure("no_receiver: no machine has it")
     assert logged(edge) == [*told, told[1]]
 
 
@@ -57,9 +57,9 @@ async def test_store_has_the_latest_condition_and_the_error_count(
     `rqp send --wait` uses the count (docs/cli.md): a repeated failure counts again.
     """
     condition.report_failure("data_timeout: it does not confirm")
-    condition.report_failure("no_receiver: nobody has it")
-    await until(lambda: edge.has_condition(queue, "no_receiver: nobody has it"))
-    condition.report_failure("no_receiver: nobody has it")
+    condition.report_failure("no_receiver: no machine has it")
+    await until(lambda: edge.has_condition(queue, "no_receiver: no machine has it"))
+    condition.report_failure("no_receiver: no machine has it")
     condition.set("held: 3 too old")
 
     async def told() -> bool:

@@ -122,8 +122,8 @@ class Modelled(RuleBasedStateMachine):
 
         def took(deliveries: Any, more: bool) -> None:
             got = [Held(queue, one) for d in deliveries for one in singles(d)]
-            told = [(h.body, h.delivery.acquired, h.delivery.failed, h.delivery.note) for h in got]
-            assert told == expected
+            results = [(h.body, h.delivery.acquired, h.delivery.failed, h.delivery.note) for h in got]
+            assert results == expected
             self.held[lane.session].update({h.body: h for h in got})
 
         # a take of 0 has no result; the store is asked for as many messages as the model returned

@@ -28,9 +28,9 @@ class Node:
     source: Source = field(default_factory=lambda: Source(INTERNAL_CLIENT))
 
     async def _told(self, verb: str, *args: Any) -> Any:
-        told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        getattr(self.desk.pipe.idempotent, verb)(self.source, *args, told.set_result)
-        answer = await told
+        reported: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        getattr(self.desk.pipe.idempotent, verb)(self.source, *args, reported.set_result)
+        answer = await reported
         if isinstance(answer, StoreError):
             raise answer
         return answer
@@ -51,11 +51,11 @@ class Node:
         return answer
 
 
-def given(told: Pulled | Nothing) -> tuple[bytes, bool]:
+def given(answer: Pulled | Nothing) -> tuple[bytes, bool]:
     """Return the body, and whether the reply is a repeat."""
-    assert isinstance(told, Pulled)
-    (body,) = bodies([told.delivery])
-    return body, told.again
+    assert isinstance(answer, Pulled)
+    (body,) = bodies([answer.delivery])
+    return body, answer.again
 
 
 async def looks(desk: Desk, queue: Queue) -> tuple[int, int, int]:

@@ -103,8 +103,8 @@ async def test_only_invalid_addresses_of_older_versions_are_ignored(
             await desk.store.peers.apply("west", spec("text", "10.0.0.8"), "test")
             await until(lambda: followed.known.addresses(PeerProtocol.TEXT) == ["10.0.0.1", "10.0.0.8"])
             assert "self" not in followed.known.peers
-    told = [line.address for line in caplog.records if "is ignored" in line.getMessage()]
-    assert told == ["0.0.0.0:7172", "255.255.255.255"]
+    results = [line.address for line in caplog.records if "is ignored" in line.getMessage()]
+    assert results == ["0.0.0.0:7172", "255.255.255.255"]
     found = await desk.store.peers.find("shop")
     assert found is not None
     assert found.spec.addresses == (

@@ -110,7 +110,7 @@ async def test_access_depends_on_the_certificate(make_edge: MakeEdge, tmp_path: 
         return client
 
     by_common_name = await comes("till.example.org", "shop 7")
-    by_dns_name = await comes("depot.example.org", "somebody")
+    by_dns_name = await comes("depot.example.org", "any name")
     stranger = await comes("shop.example.org", "shop 8")
     assert await stranger.open(b"orders") is None
     mqid = await by_common_name.open(b"orders")

@@ -222,7 +222,7 @@ async def test_delete_needs_a_queue_made_by_create(edge: LiveEdge, client: Clien
     await edge.declare("theirs", owner="cli")
     assert not await client.delete(b"theirs")
     assert await client.open(b"theirs") is not None
-    assert not await client.delete(b"nobody's")
+    assert not await client.delete(b"missing")
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["open", "not open"])

@@ -57,7 +57,7 @@ async def test_no_transaction_begins_during_a_drain(own_server: Server, make_edg
     edge = await make_edge(own_server.url)
     client = await edge.client()
     await client.queue(b"q")
-    requests = tmq.encode_select(Q), b"\x08", tmq.encode_enq(Q, b"by itself"), b"\6"
+    requests = tmq.encode_select(Q), b"\x08", tmq.encode_enq(Q, b"alone"), b"\6"
     own_server.stop()
     try:
         await edge.deliver("document", client, b"".join(requests))

@@ -89,7 +89,7 @@ async def test_requests_after_a_refused_name_are_ignored(
 async def test_nil_depends_on_the_dialect(edge: LiveEdge, listener: str, nil: bytes) -> None:
     # 2.2: clients recognize nil by its first five characters; nil is not a valid MQID
     client = await edge.client(listener)
-    await client.send(tmq.encode_open(b"nobody's"))
+    await client.send(tmq.encode_open(b"missing"))
     assert await client.read(64) == nil
     assert not await client.enq(nil, b"x")
     assert await client.dnq(nil) is None

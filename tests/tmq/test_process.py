@@ -21,7 +21,7 @@ from tests.tmq.conftest import MakeEdge
 from tests.tmq.process import EdgeProgram, resident_bytes
 
 Q = tmq.mqid_of(b"q")
-NOBODY = tmq.mqid_of(b"nobody")
+MISSING = tmq.mqid_of(b"missing")
 SHORT_LIVED = ("store.session_timeout_s=0.6", "store.heartbeat_s=0.2", "store.sweep_s=0.1")
 MANY = 2_500
 KIB = 1 << 10
@@ -47,7 +47,7 @@ async def is_free(tools: Store) -> bool:
 
 async def worker_of(program: EdgeProgram, client: Client) -> int:
     """Return the process that serves this client, as its refusals show."""
-    assert not await client.enq(NOBODY, b"x")
+    assert not await client.enq(MISSING, b"x")
     peer = "{}:{}".format(*client.address)
     (line,) = await until(lambda: program.events("refused", peer=peer))
     return int(line["conn"].partition(".")[0], 16)

@@ -12,7 +12,7 @@ from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge
 
-NOBODY = tmq.mqid_of(b"nobody")
+MISSING = tmq.mqid_of(b"missing")
 TS, TE, TA = b"\x08", b"\6", b"\7"
 TWICE = 2
 
@@ -25,13 +25,13 @@ TWICE = 2
         ("name_too_long", "delete", lambda _: tmq.encode_delete(bytes(256)), 1),
         ("message_too_large", "enq", lambda q: tmq.encode_enq(q, bytes(101)), 1),
         ("queue_exists", "create", lambda _: tmq.encode_create(b"q"), 1),
-        ("queue_unknown", "open", lambda _: tmq.encode_open(b"nobody"), 64),
-        ("queue_unknown", "delete", lambda _: tmq.encode_delete(b"nobody"), 1),
+        ("queue_unknown", "open", lambda _: tmq.encode_open(b"missing"), 64),
+        ("queue_unknown", "delete", lambda _: tmq.encode_delete(b"missing"), 1),
         ("not_owner", "delete", lambda _: tmq.encode_delete(b"theirs"), 1),
-        ("mqid_not_open", "close", lambda _: tmq.encode_close(NOBODY), 1),
-        ("mqid_not_open", "enq", lambda _: tmq.encode_enq(NOBODY, b"x"), 1),
-        ("mqid_not_open", "dnq", lambda _: tmq.encode_dnq(NOBODY), 4),
-        ("mqid_not_open", "select", lambda _: tmq.encode_select(NOBODY), 8),
+        ("mqid_not_open", "close", lambda _: tmq.encode_close(MISSING), 1),
+        ("mqid_not_open", "enq", lambda _: tmq.encode_enq(MISSING, b"x"), 1),
+        ("mqid_not_open", "dnq", lambda _: tmq.encode_dnq(MISSING), 4),
+        ("mqid_not_open", "select", lambda _: tmq.encode_select(MISSING), 8),
         ("no_transaction", "te", lambda _: TE, 1),
         ("no_transaction", "ta", lambda _: TA, 1),
     ],
@@ -86,7 +86,7 @@ async def test_inside_a_transaction(make_edge: MakeEdge) -> None:
 async def test_each_connection_is_listed(edge: LiveEdge, client: Client, other: Client) -> None:
     # 7.4
     for peer in (client, other, client, other):
-        assert not await peer.enq(NOBODY, b"x")
+        assert not await peer.enq(MISSING, b"x")
     assert edge.refusals() == {"mqid_not_open": 4}
     assert len(edge.log.events("refused", reason="mqid_not_open")) == TWICE
 
@@ -95,7 +95,7 @@ async def test_messages_are_never_logged(edge: LiveEdge, client: Client) -> None
     # 7.4: the log has reasons and peers, never contents
     secret = b"s3cr3t-payload"
     mqid = await client.queue(b"q")
-    assert not await client.enq(NOBODY, secret)
+    assert not await client.enq(MISSING, secret)
     await client.put(mqid, secret)
     await client.send(tmq.encode_enq(mqid, secret) + b"\xfe" + secret)
     assert await client.rest() == b"\1"

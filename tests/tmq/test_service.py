@@ -26,10 +26,10 @@ async def service() -> AsyncIterator[TmqService]:
 
 
 async def outcome(service: TmqService, work: Awaitable[Any]) -> Any:
-    told: list[Any] = []
-    service.background.run(work, told.append)
-    await until(lambda: told)
-    return told[0]
+    results: list[Any] = []
+    service.background.run(work, results.append)
+    await until(lambda: results)
+    return results[0]
 
 
 async def test_result_of_the_commit_is_reported(service: TmqService) -> None:
@@ -40,10 +40,10 @@ async def test_result_of_the_commit_is_reported(service: TmqService) -> None:
 
 
 async def test_slow_read_of_the_store_fails_without_effect(service: TmqService) -> None:
-    told: list[Any] = []
-    service.background.run_read(asyncio.Event().wait(), told.append)
-    await until(lambda: told)
-    assert isinstance(told[0], StoreUnavailable)
+    results: list[Any] = []
+    service.background.run_read(asyncio.Event().wait(), results.append)
+    await until(lambda: results)
+    assert isinstance(results[0], StoreUnavailable)
 
 
 async def test_refusal_of_the_store_is_reported(service: TmqService) -> None:
@@ -64,15 +64,15 @@ async def test_internal_error_is_counted_and_logged(
     async def work() -> None:
         raise RuntimeError("asked for it")
 
-    told = await outcome(service, work())
-    assert type(told) is StoreError
-    assert str(told) == "asked for it"
+    reported = await outcome(service, work())
+    assert type(reported) is StoreError
+    assert str(reported) == "asked for it"
     assert service.metrics.registry.get_sample_value("penstock_local_errors_total", {"edge": "tmq"}) == 1
     assert [getattr(line, "action", None) for line in caplog.records] == ["queue_work_failed"]
 
 
 async def test_no_callback_after_the_end(service: TmqService) -> None:
-    told: list[Any] = []
+    results: list[Any] = []
     begun = asyncio.Event()
 
     async def work() -> None:
@@ -80,7 +80,7 @@ async def test_no_callback_after_the_end(service: TmqService) -> None:
         await asyncio.sleep(0)
         raise AssertionError("the call continued")
 
-    service.background.run(work(), told.append)
+    service.background.run(work(), results.append)
     await begun.wait()
     await service.close()
-    assert told == []
+    assert results == []

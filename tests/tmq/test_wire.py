@@ -68,18 +68,18 @@ async def test_truncated_request_is_not_executed(edge: LiveEdge, listener: str) 
 async def test_failure_reply_of_each_operation(edge: LiveEdge, dialect: Dialect) -> None:
     # 3.4, 4.1, 4.3: in the reference CLOSE of an unknown MQID and DELETE are answered too
     client = await edge.client(dialect.value)
-    nobody = tmq.mqid_of(b"nobody")
+    missing = tmq.mqid_of(b"missing")
     assert await client.create(b"there")
     minus_one = b"\xff" * (8 if dialect is Dialect.DOCUMENT else 4)
     enq_failed = b"\0" if dialect is Dialect.DOCUMENT else b"\1"
     for request, failed in (
         (tmq.encode_create(b"there"), b"\1"),
-        (tmq.encode_delete(b"nobody"), b"\1"),
-        (tmq.encode_open(b"nobody"), tmq.nil_mqid(dialect)),
-        (tmq.encode_close(nobody), b"\1"),
-        (tmq.encode_enq(nobody, b"x"), enq_failed),
-        (tmq.encode_dnq(nobody), b"\xff\xff\xff\xff"),
-        (tmq.encode_select(nobody), minus_one),
+        (tmq.encode_delete(b"missing"), b"\1"),
+        (tmq.encode_open(b"missing"), tmq.nil_mqid(dialect)),
+        (tmq.encode_close(missing), b"\1"),
+        (tmq.encode_enq(missing, b"x"), enq_failed),
+        (tmq.encode_dnq(missing), b"\xff\xff\xff\xff"),
+        (tmq.encode_select(missing), minus_one),
     ):
         await client.send(request)
         assert await client.read(len(failed)) == failed, request

@@ -1,4 +1,4 @@
-"""No span has message contents (docs/tracing.md, What is promised)."""
+"""Test that no span has message contents (docs/tracing.md, What is promised)."""
 
 from __future__ import annotations
 

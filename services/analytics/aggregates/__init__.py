@@ -1,5 +1,5 @@
-"""Tables of what happened, each from the archived rows of one hour, as Arrow has them: nothing here knows of Spark.
+"""The tables of one hour, computed from its archived rows with Arrow and without Spark.
 
-Rows come in chunks, of any files in any order; what is kept of a chunk is small. Sums are whole numbers, everything
-else is computed from them by one expression at the end: so the same rows give the same octets, however they came.
+Rows arrive in chunks from any files in any order; little is kept of each chunk. Sums are whole numbers, and everything
+else is computed from them by one expression at the end: the same rows give the same octets in any order.
 """

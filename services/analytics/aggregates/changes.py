@@ -1,6 +1,6 @@
-"""Table changes: figures of an hour against the same figures of the week before.
+"""The table changes: values of an hour compared with those of the week before.
 
-Median and median distance stand for mean and deviation: one bad day in the week must not hide the next one.
+Median and median distance replace mean and deviation: one bad day in the week must not hide the next one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from services.analytics.hours import later
 from services.analytics.table_files import HOUR
 
 LEAST_HOURS = 24  # of history
-LEAST_COUNT = 20  # messages, in the hour or as the median: fewer are chance
-SUDDEN = 6.0  # spreads from the median
+LEAST_COUNT = 20  # messages, in the hour or as the median; fewer are noise
+SUDDEN = 6.0  # least distance from the median in spreads
 NORMAL = 1.4826  # from the median distance to the standard deviation
 OF_QUEUE = ["domain", "queue"]
 COUNTS = ("in", "out", "refused", "deaths")  # an hour that has no row of them has 0
@@ -27,14 +27,14 @@ MESSAGES = (*COUNTS, "len_max")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one metric; not known: NaN."""
+    """The values of one metric; NaN: unknown."""
 
     queues: pa.Table  # domain, queue
     values: Numbers  # queues x hours, as floats
 
 
 def figures(traffic: pa.Table, depths: pa.Table, deaths: pa.Table) -> tuple[list[str], dict[str, Figures]]:
-    """The hours of which anything is known, and the figures by metric; from the tables, with the column HOUR."""
+    """Return the hours with data and the values by metric, computed from the tables with the column HOUR."""
     keys = [HOUR, *OF_QUEUE]
     sums = [("in", "sum"), ("out", "sum"), ("refused_all", "sum"), ("put_p99", "max"), ("wait_p99", "max")]
     of_traffic = traffic.group_by(keys, use_threads=False).aggregate(sums)
@@ -68,7 +68,7 @@ def _placed(rows: pa.Table, values: pa.ChunkedArray, hours: list[str]) -> Figure
 def changes(
     known: tuple[Sequence[str], dict[str, Figures]], hours: Iterable[str], week_days: int
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Of each of the hours what is otherwise, if anything is. known: of the week before them, too."""
+    """Yield each hour with changes, and its rows. known: the result of `figures`, with the week before the hours."""
     there, metrics = known
     for hour in hours:
         first = later(hour, -24 * week_days)
@@ -82,7 +82,7 @@ def changes(
 
 
 def _judged(metric: str, figures: Figures, week: list[int], at: int) -> pa.Table:
-    values, value = np.sort(figures.values[:, week], axis=1), figures.values[:, at]  # NaN comes last
+    values, value = np.sort(figures.values[:, week], axis=1), figures.values[:, at]  # NaN is last
     if metric in COUNTS:
         values, value = np.sort(np.nan_to_num(values), axis=1), np.nan_to_num(value)
     median = _median(values)
@@ -106,7 +106,7 @@ def _judged(metric: str, figures: Figures, week: list[int], at: int) -> pa.Table
 
 
 def _median(ordered: Numbers) -> Numbers:
-    """Of each row, sorted, without NaN; of an even number, the mean of the two in the middle. None: NaN."""
+    """Return the median of each row, sorted and with NaN last; NaN for rows without values."""
     rows, size = np.arange(len(ordered)), (~np.isnan(ordered)).sum(axis=1)
     lower, upper = np.maximum(size - 1, 0) // 2, np.minimum(size // 2, ordered.shape[1] - 1)
     found: Numbers = (ordered[rows, lower] + ordered[rows, upper]) / 2

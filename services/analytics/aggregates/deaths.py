@@ -1,4 +1,4 @@
-"""Tables deaths, origins and failures."""
+"""The tables deaths, origins and failures."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ AGES = [histograms.of("age", at) for at in range(len(AGE_S) + 1)]
 
 
 class Deaths:
+    """Counts of dead letters and histograms of their age."""
+
     def __init__(self) -> None:
         self._keys = [each.name for each in DEATHS.keys]
         self._ages = Grouped([*self._keys, "bucket"], {"count": "sum"})
         self._sums = Grouped(self._keys, dict.fromkeys(("count", "octets", "acquired", "redriven"), "sum"))
 
     def add(self, rows: pa.Table) -> None:
+        """Add archived dead letters."""
         ones = pa.array(np.ones(len(rows), np.int64))
         keys = {key: rows[key] for key in self._keys}
         was_back = pc.greater(rows["redriven"], 0).cast(pa.int64())
@@ -43,6 +46,7 @@ class Deaths:
         self._ages.add(pa.table({**keys, "bucket": pa.array(histograms.bucket(age_s, AGE_S)), "count": ones}))
 
     def result(self) -> pa.Table:
+        """Return the table deaths."""
         found = self._sums.result()
         found = with_histogram(found, "age", self._counts(found), AGE_S)
         return found.append_column(
@@ -50,7 +54,7 @@ class Deaths:
         )
 
     def _counts(self, of: pa.Table) -> Numbers:
-        """A histogram for each row."""
+        """Return a histogram for each row."""
         ages = self._ages.result()
         both = pa.concat_tables([of.select(self._keys), ages.select(self._keys)])
         found = codes(*both.columns)
@@ -70,24 +74,29 @@ def _float(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 class Origins:
+    """Counts of dead letters by origin."""
+
     def __init__(self) -> None:
         self._counts = Grouped([each.name for each in ORIGINS.keys], {"count": "sum"})
 
     def add(self, rows: pa.Table) -> None:
+        """Add archived dead letters."""
         keys = {each.name: rows[each.name] for each in ORIGINS.keys}
         self._counts.add(pa.table({**keys, "count": np.ones(len(rows), np.int64)}))
 
     def result(self, top: int) -> pa.Table:
+        """Return the `top` most frequent origins of each queue."""
         return most_frequent(self._counts.result(), top, ["origin"])
 
 
 class Failures:
-    """Of each group of alike ones also the first: by ms and number of the id, then by the stream."""
+    """Groups of similar failures, each with its first letter: by ms and number of the id, then by the stream."""
 
     def __init__(self) -> None:
         self._parts = Parts(self._together)
 
     def add(self, rows: pa.Table) -> None:
+        """Add archived dead letters."""
         died, texts = rows["died"], plainly(rows["error"])
         keys = {key: rows[key] for key in KEYS}
         first = {
@@ -99,11 +108,12 @@ class Failures:
         self._parts.add(pa.table({**keys, "count": count, "first": died, "last": died, **first}))
 
     def result(self, top: int) -> pa.Table:
+        """Return the `top` most frequent failures of each queue."""
         found = most_frequent(self._parts.result(), top, ["reason", "pattern", "fingerprint"])
         return found.rename_columns({"id": "example_id"})
 
     def _together(self, rows: pa.Table) -> pa.Table:
-        """One row of each group, with the first one's id, stream and example."""
+        """Return one row for each group, with the id, stream and example of its first letter."""
         order = in_order(*ids(rows["id"]), _places(plainly(rows["stream"])))
         rank = np.empty(len(rows), np.int64)
         rank[order] = np.arange(len(rows))
@@ -119,12 +129,12 @@ class Failures:
 
 
 def _places(words: pa.ChunkedArray) -> Numbers:
-    """Which each word is of them all, sorted."""
+    """Return the rank of each word among all of them."""
     return numbers(pc.index_in(words, value_set=pc.unique(words).sort()))
 
 
 def most_frequent(counts: pa.Table, top: int, then: list[str]) -> pa.Table:
-    """Of each queue so many rows; those that are as frequent by their names."""
+    """Return the `top` most frequent rows of each queue; ties are sorted by the columns `then`."""
     order = [(name, "ascending") for name in OF_QUEUE]
     ordered = counts.sort_by([*order, ("count", "descending"), *((name, "ascending") for name in then)])
     queues = codes(*(ordered[name] for name in OF_QUEUE))

@@ -1,4 +1,4 @@
-"""Tables depths and redrives: how queues stood, and by how much their counters rose from one look to the next."""
+"""The tables depths and redrives: states of queues, and increases of their counters between samples."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from services.analytics.aggregates.grouping import Grouped, Numbers, codes, ids,
 from services.analytics.tables import COUNTERS, REDRIVES
 
 HOUR_MS = 3_600_000
-NEW_AFTER_MS = 600_000  # every queue is looked at each 5 minutes: one that comes later than twice that is new
+NEW_AFTER_MS = (
+    600_000  # every queue is sampled at least every 5 minutes; one that first appears after twice that is new
+)
 OF_QUEUE = ["domain", "queue"]
 STATES = ("len", "leased", "oldest_ms", "dead")
 NEVER = np.iinfo(np.int64).max
 
 
 class Depths:
-    """Of an hour's samples of the kind `depth`; for exact differences it is given those of the hour before, too.
+    """States of queues in an hour's `depth` samples; differences also use the samples of the hour before.
 
-    A queue's first look counts from 0 if the queue was made in its hour or the one before: if it says so, or where it
-    says nothing, as in a store of before, if the queue has another id than before or others were looked at long before
-    it. Else it is where counting begins: what was before it may be of any hour.
-    A counter that fell counts nothing at that look.
+    The first sample of a queue counts from 0 if the queue was created in the hour of the sample or the one before: if
+    the sample says so; in samples of older versions, if its id changed or other queues were sampled long before.
+    Otherwise it is only the base, as the earlier counts may belong to any hour. A counter that fell adds nothing.
     """
 
     def __init__(self) -> None:
@@ -31,11 +32,11 @@ class Depths:
         self._since = Grouped(["domain"], {"ms": "min"})
 
     def look(self, rows: pa.Table) -> None:
-        """At those of all queues of both hours: when looks began in a domain."""
+        """Note when sampling began in a domain, from samples of all queues of both hours."""
         self._since.add(pa.table({"domain": rows["domain"], "ms": ids(rows["id"])[0]}))
 
     def add(self, rows: pa.Table, *, is_before: bool) -> None:
-        """Those of the queues that the table is to have."""
+        """Add samples of this share's queues."""
         ms, number = ids(rows["id"])
         kept = pa.table(
             {
@@ -47,6 +48,7 @@ class Depths:
         (self._before if is_before else self._now).append(kept)
 
     def result(self) -> pa.Table:
+        """Return the table depths."""
         looks = pa.concat_tables([*self._before, *self._now]).unify_dictionaries().combine_chunks()
         queues = codes(*(looks[name] for name in OF_QUEUE))
         order = in_order(queues, looks["ms"].to_numpy(), looks["number"].to_numpy())
@@ -56,9 +58,10 @@ class Depths:
 
 
 class _Rises:
-    """looks: those of a queue side by side, in order."""
+    """Increases of counters from sample to sample."""
 
     def __init__(self, looks: pa.Table, queues: Numbers, since: pa.Table) -> None:
+        """Compare the samples, which are sorted by queue and time. since: when sampling began, by domain."""
         self._looks = looks
         self._has_before = np.r_[False, queues[1:] == queues[:-1]][: len(looks)]
         qid = codes(looks["qid"])
@@ -72,6 +75,7 @@ class _Rises:
         self._is_new = np.where(says_so, _is_young(looks), is_new)
 
     def table(self) -> pa.Table:
+        """Return the samples with an increase for each counter, and whether a counter fell."""
         risen, fell = self._looks, np.zeros(len(self._looks), bool)
         for name in COUNTERS:
             now = numbers(self._looks[name])
@@ -83,7 +87,7 @@ class _Rises:
 
 
 def _is_young(looks: pa.Table) -> Numbers:
-    """Whether the queue was made in the hour of the look or the one before."""
+    """Return whether the queue was created in the hour of the sample or the one before."""
     ms = looks["ms"].to_numpy()
     made = ms - numbers(pc.fill_null(looks["age_ms"], 0))
     return np.asarray(ms // HOUR_MS - made // HOUR_MS <= 1)
@@ -104,7 +108,7 @@ def _summed(looks: pa.Table) -> pa.Table:
 
 
 def redrives(deaths: pa.Table, depths: pa.Table) -> pa.Table:
-    """Whether it helped: from an hour's rows of these two tables."""
+    """Return the table redrives, from the rows of an hour of the tables deaths and depths."""
     again = (
         deaths.filter(pc.greater(deaths["redriven"], 0)).group_by(OF_QUEUE).aggregate([("redriven", "sum")])
     )

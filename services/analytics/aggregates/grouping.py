@@ -1,4 +1,4 @@
-"""Rows grouped by keys, chunk by chunk."""
+"""Group rows by keys, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-HELD_ROWS = 300_000  # groups of chunks that wait to be brought together
+HELD_ROWS = 300_000  # rows of reduced chunks that may wait to be merged
 Numbers = npt.NDArray[Any]
 
 
 class Parts:
-    """What is left of chunks, brought together whenever it has become much."""
+    """Reduced chunks, merged whenever they have many rows."""
 
     def __init__(self, together: Callable[[pa.Table], pa.Table]) -> None:
         self._together = together
@@ -23,34 +23,35 @@ class Parts:
         self._rows = 0
 
     def add(self, rows: pa.Table) -> None:
+        """Reduce a chunk and keep the result."""
         part = self._together(rows)
         self._parts.append(part)
         self._rows += len(part)
         if self._rows > HELD_ROWS and len(self._parts) > 1:
             self._parts = [self.result()]
-            self._rows = (
-                0  # what differs stays much: counted again, it would be brought together with each chunk
-            )
+            # If the groups remain many, counting them would merge them again with each chunk.
+            self._rows = 0
 
     def result(self) -> pa.Table:
-        """At least one chunk was added, even if it had no rows."""
+        """Return the merged chunks. At least one must have been added, even without rows."""
         return self._together(pa.concat_tables(self._parts)) if len(self._parts) > 1 else self._parts[0]
 
 
 class Grouped:
-    """Sums, least and greatest values of columns, whose names they keep. None of them depends on the rows' order."""
+    """Sums, minima and maxima by key, which do not depend on the order of the rows; columns keep their names."""
 
     def __init__(self, keys: Sequence[str], how: Mapping[str, str]) -> None:
-        """how: 'sum', 'min' or 'max' by column; of none, what is left are the keys."""
+        """how: 'sum', 'min' or 'max' by column; if empty, only the distinct keys are kept."""
         self._keys = [*keys]
         self._how = [*how.items()]
         self._parts = Parts(self._together)
 
     def add(self, rows: pa.Table) -> None:
+        """Add a chunk."""
         self._parts.add(rows)
 
     def result(self) -> pa.Table:
-        """A row for each group, in no order."""
+        """Return one row for each group, unsorted."""
         return self._parts.result()
 
     def _together(self, rows: pa.Table) -> pa.Table:
@@ -62,17 +63,18 @@ class Grouped:
 
 
 def plainly(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts as such, and not as numbers of a dictionary."""
+    """Return a dictionary-encoded column as plain values."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def numbers(column: pa.ChunkedArray) -> Numbers:
+    """Return a column as a NumPy array."""
     found: Numbers = column.combine_chunks().to_numpy(zero_copy_only=False)
     return found
 
 
 def codes(*columns: pa.ChunkedArray) -> Numbers:
-    """One whole number for each row, alike where all columns are alike; nulls are alike."""
+    """Return a whole number for each row; rows have the same one if all columns are equal. Nulls are equal."""
     found: Numbers = np.zeros(len(columns[0]), np.int64)
     size = 1
     for column in columns:
@@ -90,14 +92,14 @@ def codes(*columns: pa.ChunkedArray) -> Numbers:
 
 
 def ids(column: pa.ChunkedArray) -> tuple[Numbers, Numbers]:
-    """ms and number of ids."""
+    """Return the ms and the number of each id."""
     parts = pc.list_flatten(pc.split_pattern(column.combine_chunks(), "-")).cast(pa.uint64())
     pairs = parts.to_numpy().reshape(-1, 2)
     return pairs[:, 0].astype(np.int64), pairs[:, 1]
 
 
 def in_order(*by: Numbers) -> Numbers:
-    """The rows' places as sorted by the first, then the next; those that are alike as they stand."""
+    """Return the order of rows sorted by the first array, then the next; ties keep their order."""
     first, *others = by
     if np.all(first[1:] > first[:-1]):
         return np.arange(len(first))

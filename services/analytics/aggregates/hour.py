@@ -1,4 +1,4 @@
-"""The tables of one hour, or of some of its queues, from its files."""
+"""Compute the tables of an hour, or of some of its queues, from the hour's files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from services.analytics.schema import Kind
 from services.analytics.settings import Shape
 from services.analytics.tables import COUNTERS, SUMS
 
-# texts that there are few of: read as numbers of a dictionary
+# columns with few different texts, read dictionary-encoded
 FEW = ("stream", "domain", "queue", "qid", "kind", "edge", "process", "reason", "origin", "pattern")
 OF_DEAD = (
     *("stream", "id", "domain", "queue", "died", "enqueued", "reason", "error", "origin", "edge", "acquired"),
@@ -35,7 +35,7 @@ Tables = dict[str, pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Of an hour's rows of one kind those of some queues; files are paths below `root`."""
+    """Some queues of an hour and kind: the work of one task. Files are paths below `root`."""
 
     kind: Kind
     hour: str
@@ -46,7 +46,7 @@ class Share:
 
 
 def tables(files: FileSystem, root: str, share: Share, shape: Shape) -> Tables:
-    """By their names, rows in no order; those of edges only in the first share."""
+    """Return the tables by name, rows unsorted; edges only in the first share."""
     reading = _Reading(files, root, share)
     return _of_dead(reading, shape) if share.kind is Kind.DEAD else _of_samples(reading, share, shape)
 
@@ -58,13 +58,13 @@ class _Reading:
     share: Share
 
     def chunks(self, paths: Sequence[str], columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows of a row group at a time; columns that a file of before does not have are null."""
+        """Yield the rows of one row group at a time; columns missing in an older file are null."""
         few = [name for name in columns if name in FEW]
         for path in paths:
             yield from row_groups(self.files, self.root, path, self.share.kind, columns, few)
 
     def mine(self, rows: pa.Table) -> pa.Table:
-        """Of the queues of this share. It is the same share for a queue of the same name in all domains."""
+        """Return the rows of the queues of this share. Queues of one name are in one share for all domains."""
         if self.share.shares == 1:
             return rows
         names = rows["queue"].combine_chunks().dictionary
@@ -111,7 +111,7 @@ def _of_kind(rows: pa.Table, kind: str) -> pa.Table:
 
 
 def _repeats(reading: _Reading) -> pa.Table | None:
-    """stream, id of rows that stand for nothing new; None: there are none. The first may be of the hour before."""
+    """Return stream and id of repeated samples, or None. The first of them may be in the hour before."""
     paths = (*reading.share.before, *reading.share.files)
     named = [_own(chunk).select(NAMED_BY) for chunk in reading.chunks(paths, NAMED_BY)]
     doubtful = pa.array(suspects(pa.concat_tables(named).unify_dictionaries()))
@@ -123,7 +123,7 @@ def _repeats(reading: _Reading) -> pa.Table | None:
 
 
 def _own(samples: pa.Table) -> pa.Table:
-    """What processes told of themselves: looks at queues are of the store, and never repeated."""
+    """Return the samples that processes sent about themselves; `depth` samples of queues are never repeated."""
     return samples.filter(pc.not_equal(samples["kind"], "depth"))
 
 

@@ -1,4 +1,4 @@
-"""Of each group the busiest 10 s: what a sample tells of is spread evenly over the time that it looks back."""
+"""The busiest 10 s of each group; counts of a sample are spread evenly over its interval."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from services.analytics.aggregates.grouping import Grouped, Numbers, numbers
 
 HOUR_MS = 3_600_000
 SLOT_MS = 10_000
-UNIT = 1000  # parts of a message: whole numbers, as sums of floats depend on their order
-PIECES = 1_000_000  # of samples cut at slots, at a time
+UNIT = 1000  # parts of a message; whole numbers, as sums of floats depend on their order
+PIECES = 1_000_000  # pieces of samples, cut at slots, that are held at a time
 WAYS = ("in", "out")
 
 
 class Peaks:
-    """Slots are those of the clock, the last one before the hour among them: samples of the hour begin there."""
+    """Counts in slots of 10 s of the clock. Samples of the hour may begin in the last slot before it."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = [*keys]
         self._slots = Grouped([*keys, "slot"], dict.fromkeys(WAYS, "sum"))
 
     def add(self, rows: pa.Table) -> None:
-        """Rows with the keys, `at`, `ms`, `in` and `out`."""
+        """Add rows with the keys, `at`, `ms`, `in` and `out`."""
         for block in _blocks(rows):
             self._slots.add(_spread(block, self._keys))
 
     def beside(self, sums: pa.Table) -> pa.Table:
-        """With `in_peak` and `out_peak`, messages in a second."""
+        """Return the sums with `in_peak` and `out_peak`, in messages per second."""
         most = Grouped(self._keys, dict.fromkeys(WAYS, "max"))
         most.add(self._slots.result())
         joined = sums.join(most.result().rename_columns([*self._keys, "most_in", "most_out"]), self._keys)
@@ -42,7 +42,7 @@ class Peaks:
 
 
 def slots(at: pa.ChunkedArray) -> pa.Array:
-    """Which 10 s each was in."""
+    """Return the slot of 10 s of each time."""
     return pa.array(_ms(at) // SLOT_MS)
 
 
@@ -51,13 +51,13 @@ def _ms(at: pa.ChunkedArray) -> Numbers:
 
 
 def _bounds(rows: pa.Table) -> tuple[Numbers, Numbers, Numbers]:
-    """From when to when each counts, and what it looks back; ms. At least one slot, at most an hour and one."""
+    """Return begin, end and full length of each interval in ms; it spans from one slot to an hour and one slot."""
     end, length = _ms(rows["at"]), np.maximum(numbers(rows["ms"]), 1)
     return np.maximum(end - length, end - end % HOUR_MS - SLOT_MS), end, length
 
 
 def _blocks(rows: pa.Table) -> Iterator[pa.Table]:
-    """At least one, even of no rows."""
+    """Yield blocks of at most PIECES pieces; at least one block, also without rows."""
     begin, end, _ = _bounds(rows)
     pieces = np.cumsum((end - 1) // SLOT_MS - begin // SLOT_MS + 1)
     cuts = np.searchsorted(pieces, np.arange(PIECES, pieces[-1], PIECES)) if len(rows) else np.empty(0, int)
@@ -67,7 +67,7 @@ def _blocks(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def _spread(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """A row for each slot that a sample has a part in."""
+    """Return a row for each slot that overlaps with a sample."""
     begin, end, length = _bounds(rows)
     first = begin // SLOT_MS
     number = (end - 1) // SLOT_MS - first + 1

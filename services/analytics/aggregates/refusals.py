@@ -1,4 +1,4 @@
-"""Refusals by reason."""
+"""Count refusals by reason."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Key = tuple[str, ...]
 
 
 class Refusals:
-    """Of each group how many of each reason."""
+    """Counts of refusals by group and reason."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = [*keys]
         self._sums = Grouped([*keys, "reason"], {"number": "sum"})
 
     def add(self, rows: pa.Table) -> None:
-        """Rows with the keys and `refused`."""
+        """Add rows with the keys and `refused`."""
         refused = rows["refused"].combine_chunks()
         entries = refused.cast(pa.list_(refused.type.field(0).type))
         pairs = pc.list_flatten(entries)
@@ -32,7 +32,7 @@ class Refusals:
         )
 
     def beside(self, rows: pa.Table) -> pa.Table:
-        """With `refused`, its reasons sorted, and `refused_all`; an empty map and 0 where there were none."""
+        """Return the rows with `refused`, sorted by reason, and `refused_all`; an empty map and 0 without refusals."""
         found: dict[Key, list[tuple[str, int]]] = {}
         for *key, reason, number in zip(*_lists(self._sums.result()), strict=True):
             found.setdefault(tuple(key), []).append((reason, number))
@@ -43,7 +43,7 @@ class Refusals:
 
 
 def totals(refused: pa.ChunkedArray) -> Numbers:
-    """Of each row the sum of all its reasons."""
+    """Return the sum over all reasons for each row."""
     maps = refused.combine_chunks()
     entries = maps.cast(pa.list_(maps.type.field(0).type))
     found: Numbers = np.zeros(len(maps), np.int64)

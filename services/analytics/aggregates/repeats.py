@@ -1,4 +1,4 @@
-"""Samples that were sent twice, as their first answer was lost: the first of two hours stays."""
+"""Find samples that were sent twice because the first answer was lost; the first of two hours is kept."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from services.analytics.aggregates.grouping import Numbers, codes, ids, in_order
 
-NAMED_BY = ["stream", "kind", "process", "n", "queue"]  # a repeat of a sample has the same
+NAMED_BY = ["stream", "kind", "process", "n", "queue"]  # the identity of a sample, which its repeats share
 
 
 def suspects(samples: pa.Table) -> Numbers:
-    """Which rows have a name that another one has, too. Nearly always none."""
+    """Return the rows whose identity occurs more than once; usually an empty result."""
     names = codes(*(samples[name] for name in NAMED_BY))
     order = np.argsort(names, kind="stable")
     same = np.flatnonzero(np.diff(names[order]) == 0)
@@ -19,7 +19,7 @@ def suspects(samples: pa.Table) -> Numbers:
 
 
 def repeats(doubtful: pa.Table) -> pa.Table:
-    """stream, id of the rows that are not the first of their name."""
+    """Return stream and id of the rows that are not the first of their identity."""
     names = codes(*(doubtful[name] for name in NAMED_BY))
     order = in_order(names, *ids(doubtful["id"]))
     ordered = names[order]

@@ -1,4 +1,4 @@
-"""Tables traffic and edges."""
+"""The tables traffic and edges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BUCKETS = [histograms.of(name, at) for name in HISTOGRAMS for at in range(CLASSE
 
 
 class Traffic:
-    """Of samples of the kind `queue`, without repeats."""
+    """Traffic of queues, from `queue` samples without repeats."""
 
     def __init__(self) -> None:
         keys = self._keys = [each.name for each in TRAFFIC.keys]
@@ -28,6 +28,7 @@ class Traffic:
         self._refusals = Refusals(keys)
 
     def add(self, rows: pa.Table) -> None:
+        """Add samples."""
         plain = rows.select([*self._keys, *SUMS]).append_column(PUTS, _refused_puts(rows))
         for name in HISTOGRAMS:
             for column, counts in histograms.columns(name, histograms.matrix(rows[name], CLASSES)).items():
@@ -37,6 +38,7 @@ class Traffic:
         self._refusals.add(rows)
 
     def result(self, objective: float) -> pa.Table:
+        """Return the table traffic. objective: share of puts that should be accepted."""
         found = self._refusals.beside(self._peaks.beside(self._sums.result()))
         for name, bounds in HISTOGRAMS.items():
             found = with_histogram(found, name, histograms.gathered(found, name, CLASSES), bounds)
@@ -54,13 +56,13 @@ class Traffic:
 
 
 def _refused_puts(rows: pa.Table) -> pa.ChunkedArray:
-    """Where an edge of before does not say it, everything that it refused."""
+    """Return the refused puts; for older edges that do not report them, all refusals."""
     told = rows[PUTS]
     return pc.coalesce(told, pa.array(totals(rows["refused"]))) if told.null_count else told
 
 
 def with_histogram(rows: pa.Table, name: str, counts: Numbers, bounds: tuple[float, ...]) -> pa.Table:
-    """And its quantiles."""
+    """Return the rows with a histogram and its quantiles."""
     rows = rows.append_column(name, histograms.lists(counts))
     for at, share in QUANTILES.items():
         rows = rows.append_column(f"{name}_{at}", histograms.quantile(counts, bounds, share))
@@ -68,14 +70,14 @@ def with_histogram(rows: pa.Table, name: str, counts: Numbers, bounds: tuple[flo
 
 
 def _over(number: pa.ChunkedArray, whole: pa.ChunkedArray | pa.Scalar) -> pa.ChunkedArray:
-    """Null where the whole is 0; of sums that no float has exactly, the nearest."""
+    """Return the quotient, null where the divisor is 0."""
     divisor = whole.cast(pa.float64(), safe=False)
     divisor = pc.if_else(pc.equal(divisor, 0.0), pa.scalar(None, pa.float64()), divisor)
     return pc.divide(number.cast(pa.float64(), safe=False), divisor)
 
 
 class Edges:
-    """Of samples of the kind `edge`, without repeats."""
+    """State of edges, from `edge` samples without repeats."""
 
     FLOWS = ("opened", "received_octets", "sent_octets")
 
@@ -85,11 +87,13 @@ class Edges:
         self._refusals = Refusals(["edge"])
 
     def add(self, rows: pa.Table) -> None:
+        """Add samples."""
         self._sums.add(rows)
         self._open.add(rows.append_column("slot", slots(rows["at"])))
         self._refusals.add(rows)
 
     def result(self) -> pa.Table:
+        """Return the table edges."""
         opened = self._open.result()
         found = self._sums.result().join(_processes(opened), "edge").join(_most_open(opened), "edge")
         return self._refusals.beside(found).select([each.name for each in (*EDGES.keys, *EDGES.values)])
@@ -101,7 +105,7 @@ def _processes(opened: pa.Table) -> pa.Table:
 
 
 def _most_open(opened: pa.Table) -> pa.Table:
-    """Each 10 s the sum over all processes, and the most of it."""
+    """Return the greatest sum of open connections of all processes in a slot of 10 s, by edge."""
     together = opened.group_by(["edge", "slot"], use_threads=False).aggregate([("connections", "sum")])
     most = together.group_by("edge", use_threads=False).aggregate([("connections_sum", "max")])
     return most.rename_columns(["edge", "connections_max"])

@@ -1,4 +1,4 @@
-"""Where Spark looks for a data source of the name `redis_stream`: nobody has to register it."""
+"""Provide the data source `redis_stream` where Spark looks for it, so that it need not be registered."""
 
 from services.analytics.source import RedisStream as DefaultSource
 

@@ -1,5 +1,5 @@
-"""The report: what the tables of some hours say, in a page for people and a document for programs.
+"""The report on some hours of the tables, as a page and as a JSON document.
 
-`period` finds the tables, `figures` computes the document (services/store/report has its shape), `page` makes a page of
-it with `plots`; `output` has both among what a run publishes, and gives the document to the store.
+`period` finds the tables, `figures` computes the document (its shape is in services/store/report), `page` renders it
+with `plots`; `output` stages both with the other output of a run, and sends the document to the store.
 """

@@ -1,4 +1,4 @@
-"""What the report says of dead letters."""
+"""Compute the report's figures on dead letters."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from services.analytics.tables import AGE_S, FAILURES
 from services.store.report import Count, Deaths, Failure, QueueRedrives, Redrives
 
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-ALIKE = tuple(each.name for each in FAILURES.keys)  # what failures have in common
+ALIKE = tuple(each.name for each in FAILURES.keys)  # columns that similar failures share
 
 
 def what_died(deaths: pa.Table, origins: pa.Table, short: Shortening) -> Deaths:
+    """Return dead letters by reason, edge and origin, and their age."""
     return Deaths(
         by_reason=_by("reason", deaths, short),
         by_edge=_by("edge", deaths, short),
@@ -33,7 +34,7 @@ def _by(key: str, rows: pa.Table, short: Shortening) -> tuple[Count, ...]:
 
 
 def failures(rows: pa.Table, short: Shortening) -> tuple[Failure, ...]:
-    """Of all hours together. There may be very many, so Arrow orders them."""
+    """Return the most frequent failures of all hours. Arrow sorts them, as there may be very many."""
     found = rows.group_by([*ALIKE]).aggregate([("count", "sum"), ("first", "min"), ("last", "max")])
     ordered = found.sort_by([("count_sum", "descending"), *((key, "ascending") for key in ALIKE)])
     short.note("failures", len(ordered))
@@ -56,6 +57,7 @@ def _failure(row: Row, rows: pa.Table) -> Failure:
 
 
 def redrives(rows: pa.Table, short: Shortening) -> Redrives:
+    """Return redrives and their success, in total and by queue."""
     found = [
         {**row, **_success(row["redriven"], row["died_again"])}
         for row in grouped(rows, QUEUE, redriven="sum", died_again="sum")

@@ -1,4 +1,4 @@
-"""The report's document out of the tables of its period."""
+"""Compute the report from the tables of its period."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from services.store.report import (
     Totals,
 )
 
-TOPS = (20, 15, 10, 6, 3, 1)  # rows of a list: as many as there is room for
+TOPS = (20, 15, 10, 6, 3, 1)  # rows of each list; the first that fits is used
 OF_EDGES = {
     **{"processes": "max", "connections_max": "max"},
     **dict.fromkeys(("opened", "received_octets", "sent_octets"), "sum"),
@@ -39,17 +39,17 @@ OF_EDGES = {
 
 @dataclass(frozen=True, slots=True)
 class Of:
-    """Whose report it is."""
+    """The run that the report belongs to."""
 
     run: str
     now_ms: int
     objective: float
-    records: dict[str, dict[str, int]]  # of the run, by kind
-    missing: missing.Missing  # of all runs, by hour
+    records: dict[str, dict[str, int]]  # counts of the run, by kind
+    missing: missing.Missing  # counts of all runs, by hour
 
 
 def make(tables: Tables, of: Of) -> Report:
-    """With as long lists as MOST_OCTETS have room for."""
+    """Return the report, with lists as long as MOST_OCTETS allows."""
     for top in TOPS:
         found = _report(tables, of, Shortening(top))
         if len(found.encode()) <= MOST_OCTETS:

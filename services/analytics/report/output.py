@@ -1,4 +1,4 @@
-"""The report among what a run publishes, and given to the store when it is there."""
+"""Stage the report for publication, and send it to the store."""
 
 from __future__ import annotations
 
@@ -23,21 +23,27 @@ log = logging.getLogger(__name__)
 
 
 class ReportRefused(Exception):
-    """The output is complete, but the store has not taken the report."""
+    """The output is complete, but the store did not accept the report."""
 
 
 def staged_report(
     files: Files, plan: Plan, staging: str, gone: Gone, records: dict[str, dict[str, int]], missing: Missing
 ) -> list[Move]:
-    """Writes it below the staging; the moves that publish it. gone: what the same run is about to remove.
+    """Write the report below the staging folder, and return the moves that publish it.
 
-    missing: what this run and those before it missed.
+    Args:
+        files: the output.
+        plan: the plan of the run.
+        staging: the staging folder of the run.
+        gone: what the same run will remove.
+        records: counts of the run, by kind.
+        missing: what this run and earlier ones could not read or use.
     """
     tables = read_tables(files, staging, hour_at(plan.now_ms), plan.shape.report_hours, gone)
     report = make(tables, Of(plan.run, plan.now_ms, plan.shape.objective, records, missing))
     contents = {"html": page(report).encode(), "json": report.encode()}
     moves = []
-    for name in (plan.run, LATEST):  # the newest is replaced at the very end
+    for name in (plan.run, LATEST):  # the newest report is replaced last
         for kind, octets in contents.items():
             path = f"{FOLDER}/{name}.{kind}"
             files.write_octets(f"{staging}/{path}", octets)
@@ -46,21 +52,23 @@ def staged_report(
 
 
 def give(files: Files, settings: Settings) -> None:
-    """The newest report to the store, which keeps a newer one if it has that. Raises ReportRefused, OutputError."""
+    """Send the newest report to the store, which keeps a newer one. Raises ReportRefused, OutputError."""
     path = f"{FOLDER}/{LATEST}.json"
     if not files.exists(path):
-        return  # all that is done was done before there were reports
+        return  # older versions wrote no reports
     octets = files.read_octets(path)
     try:
         told = read_json(octets)
         run, now_ms = str(told["run"]), int(told["now_ms"])
     except (ValueError, TypeError, KeyError) as error:
-        raise OutputError(f"{files.uri(path)} is no report: remove it, and the next run makes one") from error
+        raise OutputError(
+            f"{files.uri(path)} is not a report: remove it; the next run writes a new one"
+        ) from error
     try:
         is_there = write_report(settings.store, octets, now_ms, patience_s=settings.patience_s)
     except StoreError as error:
         raise ReportRefused(
-            f"the output is complete, but the store has not taken the report: {error}; the next run gives it again"
+            f"the output is complete, but the store did not accept the report: {error}; the next run sends it again"
         ) from error
-    text = "the store has the report" if is_there else "the store has a newer report: it keeps that"
+    text = "report sent to the store" if is_there else "the store keeps a newer report"
     log.info(text, extra={"action": "report", "run": run})

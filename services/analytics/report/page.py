@@ -1,4 +1,4 @@
-"""The report as one page: nothing is fetched, nothing runs, and what strangers wrote is text."""
+"""Render the report as one page: nothing is fetched or executed, and texts of clients are escaped."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ STYLE = "page.css"
 
 
 def page(report: Report) -> str:
-    """HTML. The same report gives the same octets."""
+    """Return HTML. The same report gives the same octets."""
     return _template().render(report=report, plots=_plots(report), style=Markup(_file(STYLE)))
 
 
 def _plots(report: Report) -> dict[str, Markup]:
-    """Of what there is, each in all forms; none of nothing."""
+    """Return the plots that have data, each in all forms."""
     forms = [_plots_of(report, form) for form in plots.FORMS]
     return {name: Markup("\n".join(form[name] for form in forms)) for name in forms[0]}
 
@@ -47,13 +47,13 @@ def _plots_of(report: Report, form: plots.Form) -> dict[str, str]:
     if any(each.refused or each.dead for each in hours):
         found["trouble"] = plots.trouble(form, hours, time)
     if any(report.deaths.age.counts):
-        title = "Dead letters by their time from put to death"
+        title = "Dead letters by time from publish to death"
         found["age"] = plots.histogram(form, "age", title, report.deaths.age, WAIT_S, of_deaths=True)
     if any(report.put.counts):
-        title = "Messages by the time from request to durable answer"
+        title = "Messages by time from request to durable answer"
         found["put"] = plots.histogram(form, "put", title, report.put, PUT_S)
     if any(report.wait.counts):
-        title = "Messages by their age when first given out"
+        title = "Messages by age at first delivery"
         found["wait"] = plots.histogram(form, "wait", title, report.wait, WAIT_S)
     return found
 
@@ -78,7 +78,7 @@ def _template() -> Template:
 
 
 def shown(text: str) -> Markup:
-    """A stranger's text, which has its own direction and turns nothing else round."""
+    """Return a text of a client as HTML, isolated so that its direction does not affect others."""
     return Markup("<bdi>{}</bdi>").format(words.visible(text)) if text else escape(NO_VALUE)
 
 

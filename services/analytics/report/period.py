@@ -1,4 +1,4 @@
-"""The hours that a report is about, and their tables: those that are published, and those that the run will publish."""
+"""Find the hours of a report and their tables, published or staged by the run."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from services.analytics.tables import AGGREGATES
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Hours, as 'YYYY-MM-DDTHH'."""
+    """Consecutive hours, 'YYYY-MM-DDTHH'."""
 
-    first: str  # '': there is nothing
+    first: str  # '': no hour is known
     last: str
     hours: int
-    known: tuple[str, ...]  # those of which there are tables
+    known: tuple[str, ...]  # hours with tables
 
     def all(self) -> list[str]:
-        """Each of them, whether anything is known of it or not."""
+        """Return every hour, with or without tables."""
         return [later(self.first, number) for number in range(self.hours)] if self.first else []
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Of one span, by name; each with the column HOUR."""
+    """The tables of a span by name, each with the column HOUR."""
 
     span: Span
     rows: dict[str, pa.Table]
 
 
 def span_of(known: set[str], hours: int) -> Span:
-    """The last hours up to the newest one."""
+    """Return the last hours up to the newest known one."""
     if not known:
         return Span("", "", hours, ())
     ending = span_ending(max(known), hours)
@@ -43,19 +43,23 @@ def span_of(known: set[str], hours: int) -> Span:
 
 
 def span_ending(last: str, hours: int) -> Span:
+    """Return the span of hours that ends with `last`."""
     return Span(later(last, 1 - hours), last, hours, ())
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """What will not be there any more when the report is."""
+    """Hours and folders that the run removes before the report is published."""
 
-    oldest: str  # of hours before this one nothing
-    folders: frozenset[str]  # nothing in these
+    oldest: str  # hours before it are removed
+    folders: frozenset[str]  # folders that are removed
 
 
 def read_tables(files: Files, staging: str, now_hour: str, hours: int, gone: Gone) -> Tables:
-    """staging: of the run; its hours stand in place of published ones. Those behind now_hour have not begun."""
+    """Read the tables of the last hours; hours staged by the run replace published ones.
+
+    Hours after now_hour have not begun and are left out.
+    """
     there = _there(files, staging, now_hour, hours, gone)
     span = span_of({hour for each in there.values() for hour in each}, hours)
     known = {*span.known}
@@ -67,7 +71,7 @@ def read_tables(files: Files, staging: str, now_hour: str, hours: int, gone: Gon
 
 
 def _there(files: Files, staging: str, now_hour: str, hours: int, gone: Gone) -> dict[str, dict[str, str]]:
-    """By table and hour, below which folder it is. From the newest day on as many as the hours reach back."""
+    """Return the root folder by table and hour. Days are listed from the newest one back as far as the hours reach."""
     roots = ("aggregates", f"{staging}/aggregates")
     days = {(root, t.name): days_below(files, f"{root}/{t.name}") for root in roots for t in AGGREGATES}
     found: dict[str, dict[str, str]] = {table.name: {} for table in AGGREGATES}

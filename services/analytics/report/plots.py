@@ -1,6 +1,6 @@
-"""The report's plots, SVG inside of its page and in its colours: the same figures give the same octets.
+"""Draw the report's plots as inline SVG in the page's colours; the same figures give the same octets.
 
-They have numbers and words of ours alone; what others wrote stands in the page, where it is escaped.
+They contain only numbers and our own words; texts of clients are in the page, where they are escaped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from services.analytics.report.words import count
 from services.kit.formatting import format_duration
 from services.store.report import HourFigures, Quantiles
 
-# Colours that stand for the page's own, which differ by day and night.
+# Placeholders of the page's colours, which differ in light and dark mode.
 COLOURS = {
     "--ink": "#010203",
     "--soft": "#010204",
@@ -50,19 +50,19 @@ STYLE: dict[Any, Any] = {
     "grid.color": LINE,
     "grid.linewidth": 0.6,
 }
-NOT_OURS = ("Date", "Creator", "Format", "Type")  # of the file's metadata
+NOT_OURS = ("Date", "Creator", "Format", "Type")  # metadata that is left out
 REFERENCE = re.compile(r'(\bid="|url\(#|href="#)')
-DAY_HOURS = 48  # a longer span has days below its axis, and no bars: they would be a pixel wide
+DAY_HOURS = 48  # a longer span has days on its axis and outlines instead of bars, which would be a pixel wide
 LINE_WIDTH = 1.2
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """For which windows: a plot is as wide as its window, and texts in it grow and shrink with it."""
+    """A size of plots for a range of window widths, as texts in a plot scale with it."""
 
-    name: str  # also its class in the page
+    name: str  # also its CSS class
     inches: tuple[float, float]
-    labels: int  # below an axis of hours
+    labels: int  # labels on an axis of hours
 
 
 FORMS = (Form("wide", (5.0, 2.3), 6), Form("narrow", (3.3, 2.1), 4))
@@ -70,24 +70,27 @@ FORMS = (Form("wide", (5.0, 2.3), 6), Form("narrow", (3.3, 2.1), 4))
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """What is below an axis."""
+    """The time axis of a plot."""
 
     span: Sequence[str]  # hours
-    is_running: bool = False  # the last of them
+    is_running: bool = False  # the last hour is incomplete
 
     @property
     def is_long(self) -> bool:
+        """Return whether the span has days on its axis and outlines instead of bars."""
         return len(self.span) > DAY_HOURS
 
     def edges(self) -> list[float]:
+        """Return the edges of all hours on the axis."""
         return [at - 0.5 for at in range(len(self.span) + 1)]
 
     def placed(self, values: dict[str, int]) -> list[float]:
-        """By the hour; of those that are not known, none."""
+        """Return the values of all hours; NaN for unknown ones."""
         return [values.get(each, nan) for each in self.span]
 
 
 def traffic(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
+    """Return a plot of messages published and delivered."""
     put, given = {each.hour: each.in_ for each in hours}, {each.hour: each.out for each in hours}
 
     def draw(axes: Axes) -> None:
@@ -100,10 +103,11 @@ def traffic(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
             axes.plot(at, [*given.values()], color=OUT, marker="s", markersize=3, linestyle="--")
         _label_hours(axes, time, form)
 
-    return _svg(form, "traffic", "Messages put in and given out in each hour", draw)
+    return _svg(form, "traffic", "Messages published and delivered per hour", draw)
 
 
 def trouble(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
+    """Return a plot of refusals and dead letters."""
     refused, dead = {each.hour: each.refused for each in hours}, {each.hour: each.dead for each in hours}
     outline: dict[str, Any] = {"facecolor": "none", "edgecolor": REFUSED, "linewidth": LINE_WIDTH}
 
@@ -117,18 +121,18 @@ def trouble(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
             axes.bar([place + 0.2 for place in at], [*dead.values()], 0.36, color=DEAD)
         _label_hours(axes, time, form)
 
-    return _svg(form, "trouble", "Refusals and dead letters in each hour", draw)
+    return _svg(form, "trouble", "Refusals and dead letters per hour", draw)
 
 
 def _steps(axes: Axes, time: Time, values: dict[str, int], **look: Any) -> None:
-    """One outline over all hours, not a thing for each."""
+    """Draw one outline over all hours instead of one shape each."""
     axes.stairs(time.placed(values), time.edges(), **look)
 
 
 def histogram(
     form: Form, name: str, title: str, times: Quantiles, bounds: Sequence[float], *, of_deaths: bool = False
 ) -> str:
-    """Counts by the upper bound of their bucket."""
+    """Return a plot of counts by the upper bound of their bucket."""
 
     def draw(axes: Axes) -> None:
         places = range(len(times.counts))
@@ -141,7 +145,7 @@ def histogram(
 
 
 def _label_hours(axes: Axes, time: Time, form: Form) -> None:
-    """Hours, or days of a long span; the hour that still runs is `now`, and has a ground of its own."""
+    """Label hours, or days of a long span; an incomplete last hour is `now` and has a background."""
     span, last = time.span, len(time.span) - 1
     axes.set_xlim(-0.7, last + 0.7)
     if time.is_long:
@@ -174,7 +178,7 @@ def _svg(form: Form, name: str, title: str, draw: Callable[[Axes], None]) -> str
 
 
 def _inline(text: str, form: Form, name: str, title: str) -> str:
-    """As a part of a page: no prologue, names of its own, as wide as there is room, and a name for who hears it."""
+    """Return the SVG for a page: no prologue, unique ids, as wide as its container, labelled for screen readers."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     head, body = text.split(">", 1)

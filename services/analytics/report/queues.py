@@ -1,4 +1,4 @@
-"""What the report says of queues one by one."""
+"""Compute the report's figures by queue."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from services.analytics.report.sums import Row, grouped, merged, most, quantile
 from services.store.model import PUT_S, WAIT_S
 from services.store.report import Budget, QueueBudget, QueueFigures
 
-COUNTED = {"in": "sum", "out": "sum", "refused_all": "sum"}  # of traffic
+COUNTED = {"in": "sum", "out": "sum", "refused_all": "sum"}  # columns of traffic
 OF_QUEUES = {**COUNTED, "refused_puts": "sum"}
-DIED = {"count": "sum"}  # of deaths
-STOOD = {"len_max": "max", "oldest_ms_max": "max"}  # of depths
-NAMES = {"refused_all": "refused", "count": "dead"}  # columns as the report calls them
+DIED = {"count": "sum"}  # columns of deaths
+STOOD = {"len_max": "max", "oldest_ms_max": "max"}  # columns of depths
+NAMES = {"refused_all": "refused", "count": "dead"}  # the report's names of columns
 
 
 def nothing() -> Row:
-    """Of something that no table tells of."""
+    """Return the figures of a queue or hour without rows."""
     return {**dict.fromkeys(("in", "out", "refused", "refused_puts", "dead"), 0), **dict.fromkeys(STOOD)}
 
 
 def renamed(row: Row) -> Row:
+    """Return the row with the report's names of columns."""
     return {NAMES.get(name, name): value for name, value in row.items()}
 
 
 def spent(accepted: int, refused: int, objective: float) -> Row:
-    """Of an error budget."""
+    """Return the figures of an error budget."""
     asked = accepted + refused
     return {
         "asked": asked,
@@ -38,13 +39,12 @@ def spent(accepted: int, refused: int, objective: float) -> Row:
 
 
 class Queues:
-    """All that any table tells of."""
+    """All queues that occur in any table."""
 
     def __init__(self, traffic: pa.Table, deaths: pa.Table, depths: pa.Table) -> None:
         self._traffic = traffic
-        asked = pc.coalesce(
-            traffic["refused_puts"], traffic["refused_all"]
-        )  # tables of before do not have it
+        # tables of older versions have no refused_puts
+        asked = pc.coalesce(traffic["refused_puts"], traffic["refused_all"])
         of_queues = traffic.drop_columns("refused_puts").append_column("refused_puts", asked)
         found: dict[tuple[str, str], Row] = {}
         for rows, columns in ((of_queues, OF_QUEUES), (deaths, DIED), (depths, STOOD)):
@@ -53,7 +53,7 @@ class Queues:
         self.rows = list(found.values())
 
     def budget(self, objective: float, short: Shortening) -> Budget:
-        """Of all, and of those that have used some of it."""
+        """Return the error budget of all queues, and of the queues that have used some of it."""
         asked = [{**row, **spent(row["in"], row["refused_puts"], objective)} for row in self.rows]
         worst = most([row for row in asked if row["refused"]], QUEUE, "used", "refused")
         return Budget(
@@ -66,6 +66,7 @@ class Queues:
         return sum(row[name] for row in self.rows)
 
     def top(self, short: Shortening) -> tuple[QueueFigures, ...]:
+        """Return the queues with the most dead letters."""
         ordered = most(self.rows, QUEUE, "dead", "refused", "in", "out")
         times = [self._times(row) for row in ordered[: short.top]]
         rows = short.first("queues", ordered)

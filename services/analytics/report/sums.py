@@ -1,4 +1,4 @@
-"""Sums over rows of tables: by keys, of histograms, of the most frequent."""
+"""Sum rows of tables by key, merge histograms, and sort by frequency."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ Row = dict[str, Any]
 
 
 def total(rows: pa.Table, column: str) -> int:
+    """Return the sum of a column."""
     return int(pc.sum(rows[column]).as_py() or 0)
 
 
 def grouped(rows: pa.Table, keys: Sequence[str], **wanted: str) -> list[Row]:
-    """wanted: column='sum', 'min' or 'max'. A row for each key, in no order."""
+    """Return a row for each key, unsorted. wanted: column='sum', 'min' or 'max'."""
     found = rows.group_by([*keys]).aggregate([*wanted.items()])
     named = found.rename_columns({f"{column}_{how}": column for column, how in wanted.items()})
     return list(named.to_pylist())
 
 
 def merged(rows: pa.Table, column: str) -> list[int]:
-    """The sums of histograms by position."""
+    """Return the sum of all histograms of a column."""
     counts = rows[column].combine_chunks().flatten().to_numpy().reshape(-1, CLASSES)
     return [int(each) for each in counts.sum(axis=0)]
 
 
 def quantile(counts: Sequence[int], bounds: Sequence[float], share: float) -> float | None:
-    """The value that `share` of all do not exceed, linear inside of its bucket; above all bounds, the last one."""
+    """Return the value that a share does not exceed, interpolated in its bucket; the last bound for values above it."""
     rank, seen, low = sum(counts) * share, 0, 0.0
     for count, high in zip(counts, (*bounds, bounds[-1]), strict=True):
         if count and seen + count >= rank:
@@ -44,13 +45,14 @@ def quantile(counts: Sequence[int], bounds: Sequence[float], share: float) -> fl
 
 
 def quantiles(rows: pa.Table, column: str, bounds: Sequence[float]) -> Quantiles:
+    """Return the merged histogram of a column and its quantiles."""
     counts = merged(rows, column)
     shares = {name: quantile(counts, bounds, share) for name, share in QUANTILES.items()}
     return Quantiles(counts=tuple(counts), **shares)
 
 
 def reasons(maps: Iterable[list[tuple[str, int]] | None]) -> Counter[str]:
-    """Refusals of many rows by reason."""
+    """Return refusals by reason, summed over all rows."""
     found: Counter[str] = Counter()
     for pairs in maps:
         for name, count in pairs or ():
@@ -59,7 +61,7 @@ def reasons(maps: Iterable[list[tuple[str, int]] | None]) -> Counter[str]:
 
 
 def most(rows: Iterable[Row], keys: Sequence[str], *figures: str) -> list[Row]:
-    """In the order of these figures, the greatest first; the same by their names."""
+    """Return rows sorted by these figures, the greatest first; ties are sorted by the keys."""
     return sorted(
         rows, key=lambda row: (*(-(row[each] or 0) for each in figures), *(row[key] for key in keys))
     )

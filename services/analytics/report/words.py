@@ -1,4 +1,4 @@
-"""Strangers' texts, and numbers on an axis, as people read them."""
+"""Format texts of clients, and numbers on an axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ INVISIBLE = re.compile(
 
 
 def count(value: float) -> str:
-    """Short, for an axis: 1.2 M."""
+    """Return a short number for an axis, such as 1.2 M."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:g} {name}"
@@ -18,7 +18,7 @@ def count(value: float) -> str:
 
 
 def visible(text: str) -> str:
-    """One line in which nothing hides and nothing turns others round: such characters stand as \\xNN or \\uNNNN."""
+    r"""Return one line in which invisible and direction-changing characters are written as \xNN or \uNNNN."""
     return INVISIBLE.sub(_escaped, text)
 
 

@@ -1,4 +1,4 @@
-"""Tables of some hours as the job writes them, out of chance; rows are kept as they were made."""
+"""Generate random tables of some hours as the job writes them; the rows are kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def counts(chance: random.Random) -> list[int]:
 
 
 def some(chance: random.Random, hours: int, names: tuple[str, ...]) -> Rows:
-    """Rows for each of the last hours; each has every name as queue, reason, origin and error."""
+    """Return rows for each of the last hours; each has every name as queue, reason, origin and error."""
     return {hour(back): _of_hour(chance, back, names) for back in range(hours)}
 
 
@@ -111,5 +111,5 @@ def tables(rows: Rows, hours: int) -> Tables:
 
 
 def _whole(row: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
-    """Maps as pairs, which Arrow wants."""
+    """Return the row with maps as pairs, as Arrow needs them."""
     return {name: list(value.items()) if isinstance(value, dict) else value for name, value in row.items()}

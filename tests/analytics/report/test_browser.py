@@ -1,4 +1,4 @@
-"""The page in a real browser: by day and night, wide and narrow, with the worst that anybody may have written."""
+"""Test the page in a real browser: light and dark, wide and narrow, with hostile texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.analytics.report.test_figures import OF
 from tests.browser import Browser, browser
 from tests.reports import report
 
-PICTURES = os.environ.get("PENSTOCK_TEST_PICTURES")  # a folder: what was seen is left there
+PICTURES = os.environ.get("PENSTOCK_TEST_PICTURES")  # a folder for screenshots
 PAGES = {
     "usual": lambda: report(),
     "hostile": lambda: make(tables(some(random.Random(7), 24, HOSTILE), 24), OF),
@@ -28,7 +28,7 @@ PAGES = {
 }
 NARROW, WIDE = 400, 1280
 
-# Every text that is seen, with the contrast to what is behind it (WCAG 2.1, 1.4.3).
+# Every visible text with its contrast to the background (WCAG 2.1, 1.4.3).
 CONTRASTS = """
 (() => {
   const parse = text => (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
@@ -55,7 +55,7 @@ CONTRASTS = """
   return found;
 })()
 """
-# Of each table: what it is called, and whether each cell has a head.
+# The caption, number of headers and cells of each table.
 TABLES = """
 [...document.querySelectorAll('table')].map(table => ({
   caption: table.caption ? table.caption.textContent : '',
@@ -63,13 +63,13 @@ TABLES = """
   cells: [...table.tBodies[0].rows].map(row => row.cells.length),
 }))
 """
-# Of each text of a plot that is seen: how many pixels it is high, as fonts are measured.
+# The font size in pixels of each visible text of a plot.
 SIZES = """
 [...document.querySelectorAll('figure svg text')]
   .filter(text => text.getClientRects().length && text.textContent.trim())
   .map(text => [parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a, text.textContent])
 """
-# Texts of one plot that lie over each other, and those that are cut off.
+# Texts of a plot that overlap or are cut off.
 OVERLAPS = """
 [...document.querySelectorAll('figure svg')].filter(svg => svg.getClientRects().length).flatMap(svg => {
   const texts = [...svg.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect()]);

@@ -1,4 +1,4 @@
-"""The report's document against sums in plain Python over the same rows."""
+"""Compare the report's document with sums in plain Python over the same rows."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_only_the_last_hours_count(chance: random.Random) -> None:
         (OF.now_ms, True),  # the first ms of the last hour
         (OF.now_ms + 3_599_999, True),
         (OF.now_ms + 3_600_000, False),
-        (OF.now_ms - 1, True),  # a clock before the store's
+        (OF.now_ms - 1, True),  # the store's clock is ahead
     ],
 )
 def test_a_period_says_whether_its_last_hour_still_runs(now_ms: int, is_running: bool) -> None:
@@ -209,7 +209,7 @@ def test_what_runs_of_the_period_missed_is_told_whatever_the_last_one_read(rows:
         hour(HOURS): {"lost_samples": 1000, "quarantined_dead": 1000},  # before it
         hour(HOURS - 1): {"lost_samples": 5},
         hour(1): {"lost_samples": 2, "quarantined_dead": 1, "quarantined_samples": 4},
-        hour(-1): {"quarantined_samples": 3},  # planned when there was nothing of its own hour yet
+        hour(-1): {"quarantined_samples": 3},  # planned before its own hour had rows
     }
     found = make(tables(rows, HOURS), replace(OF, missing=known)).missing
     assert (found.lost_samples, found.quarantined_dead, found.quarantined_samples) == (7, 1, 7)
@@ -225,7 +225,7 @@ def test_without_tables_there_is_a_report_of_nothing() -> None:
 
 
 def test_it_has_a_bound_whatever_the_names(chance: random.Random) -> None:
-    """The widest names in every place, in very many rows: lists get shorter, and say how much is left out."""
+    """Check that lists get shorter, and count the rows left out, with long names and many rows."""
     names = tuple(f"{number:02d}" + "\U0001f480\x00" * 400 for number in range(40))
     rows = some(chance, 2, names)
     found = make(tables(rows, 168), OF)

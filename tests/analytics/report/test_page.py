@@ -1,4 +1,4 @@
-"""The page as text: escaped, alike each time, and of the report alone."""
+"""Test the text of the page: escaped, reproducible, and self-contained."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALLOWED = {"data:,", "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink
 
 
 class Reader(HTMLParser):
-    """What is in it, by the standard library's parser."""
+    """The page's tags and texts, by the parser of the standard library."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ def test_what_strangers_wrote_is_text() -> None:
 
 
 def spoilt(value: Any) -> Any:
-    """With every text in it, wherever it comes from."""
+    """Return the value with a hostile text in place of every text."""
     match value:
         case str():
             return HOSTILE[1]
@@ -112,23 +112,23 @@ def test_the_same_report_gives_the_same_octets_whatever_others_set() -> None:
     first = usual()
     with mpl.rc_context({"svg.hashsalt": None, "font.size": 30, "axes.grid": False}):
         assert page(report()) == first
-    assert "20" + "26-" not in first  # no date of today
+    assert "20" + "26-" not in first  # not today's date
 
 
 def test_numbers_are_those_of_the_report() -> None:
     said = re.sub(r"\s+", " ", " ".join(Reader(usual()).said))
     for wanted in (
         "2025-11-23 17:00 until now, 2025-11-24 16:00:00 UTC",
-        "24 hours, 2 of them with records; the last one is still running, and its figures grow.",
-        "2025-11-24 16:00 until now orders main deaths up 10 1 9.0",
+        "24 hours, 2 of them with records; the last hour is not over, so its figures are incomplete.",
+        "2025-11-24 16:00 incomplete orders main deaths up 10 1 9.0",
         "1,200 337.6 KiB",
-        "the budget is spent",
+        "the budget is exhausted",
         "497.5 % objective 99.9 %",
-        "Not all is known. Samples that were trimmed before a run read them: 15,",
-        "in the quarantine with the reason: 5.",
+        "Incomplete data. Samples trimmed before a run read them: 15;",
+        "in quarantine with the reason: 5.",
         "timeout after 0 ms",
-        "3 more are not shown",
-        "timeout after 0 ms as: timeout after 30 ms",
+        "3 more not shown",
+        "timeout after 0 ms example: timeout after 30 ms",
         "2 ms, 40 ms 100 ms, 7.5 s 90",
         "206 200 - - -",
     ):
@@ -143,12 +143,12 @@ def test_an_alarm_is_of_the_period_and_not_of_the_last_run() -> None:
         missed = dict.fromkeys(("lost_samples", "lost_streams", "quarantined_dead", "quarantined_samples"), 0)
         return page(report(period=nothing, hours=[], missing={**missed, **missing}))
 
-    assert "Not all is known" not in told()
+    assert "Incomplete data" not in told()
     assert "read them: 7" in told(lost_samples=7)
     assert "had read them: 3" in told(lost_streams=3)
     assert "with the reason: 9" in told(quarantined_dead=9)
     assert "with the reason: 9" in told(quarantined_samples=9)
-    assert "in the archive alone: 8" in told(late=8)
+    assert "only in the archive: 8" in told(late=8)
 
 
 def test_why_something_was_refused_stands_there_where_nothing_was_to_be_put_in(chance: random.Random) -> None:
@@ -163,26 +163,26 @@ def test_why_something_was_refused_stands_there_where_nothing_was_to_be_put_in(c
     found = make(tables({hour(0): {"traffic": [row]}}, 24), OF)
     assert found.budget.asked == 0
     said = re.sub(r"\s+", " ", " ".join(Reader(page(found)).said))
-    assert "Why they were refused" in said
+    assert "Refusals by reason" in said
     assert "lease_lost 500" in said
-    assert "Why they were refused" not in page(report(refused=[]))
+    assert "Refusals by reason" not in page(report(refused=[]))
 
 
 @pytest.mark.parametrize("kept", [each.name for each in AGGREGATES])
 def test_there_is_a_page_of_any_one_table(kept: str, chance: random.Random) -> None:
-    """Only samples, only dead letters: what is not known leaves no hole."""
+    """Check pages with rows of one table only: unknown values leave no gap."""
     rows = {
         name: {table: own for table, own in each.items() if table == kept}
         for name, each in some(chance, 2, ("a", "b")).items()
     }
     read = Reader(page(make(tables(rows, 24), OF)))
-    assert "What the run has read" in "".join(read.said)
-    assert "There is nothing yet" not in "".join(read.said)
+    assert "Records of this run" in "".join(read.said)
+    assert "No records yet" not in "".join(read.said)
     assert "None" not in "".join(read.said)
 
 
 def plot(text: str, name: str, form: str) -> str:
-    """One of them, by a part of its label."""
+    """Return the plot in this form with `name` in its label."""
     (found,) = (
         each
         for each in re.findall(r"<svg .*?</svg>", text, re.S)
@@ -194,22 +194,22 @@ def plot(text: str, name: str, form: str) -> str:
 def test_the_hour_that_runs_is_marked_in_plots() -> None:
     over = page(report(period={**document()["period"], "is_running": False}))
     for form in ("wide", "narrow"):
-        for name in ("Messages put in and given out", "Refusals and dead letters"):
+        for name in ("Messages published and delivered", "Refusals and dead letters"):
             assert ">now</text>" in plot(usual(), name, form)
             assert ">now</text>" not in plot(over, name, form)
-    assert usual().count("still running, until now") == 2
+    assert usual().count("incomplete hour") == 2
     assert "until now" not in over
 
 
 def test_many_hours_are_outlines_and_not_bars() -> None:
-    """Two bars an hour would be a pixel wide each at 168 hours."""
+    """Check that 168 hours are drawn as outlines: two bars an hour would be a pixel wide each."""
 
     def shapes(text: str, name: str, form: str) -> int:
         found = plot(text, name, form)
         return found.count("<path") + found.count("<use")
 
     for form in ("wide", "narrow"):
-        for name in ("Messages put in and given out", "Refusals and dead letters"):
+        for name in ("Messages published and delivered", "Refusals and dead letters"):
             assert shapes(long(48), name, form) > 48
             assert shapes(long(168), name, form) < 40
 
@@ -218,14 +218,14 @@ def test_hours_without_records_leave_a_gap_in_outlines() -> None:
     rows = some(random.Random(8), 168, ("orders",))
     gap = {hour: own for hour, own in rows.items() if not hour.startswith("2025-11-21")}
     whole, broken = (
-        plot(text, "Messages put", "wide") for text in (long(168), page(make(tables(gap, 168), OF)))
+        plot(text, "Messages published", "wide") for text in (long(168), page(make(tables(gap, 168), OF)))
     )
     assert broken.count("M ") > whole.count("M ")
 
 
 def test_a_report_of_nothing_says_so() -> None:
     text = page(make(tables({}, 24), OF))
-    assert "There is nothing yet" in text
+    assert "No records yet" in text
     assert "<svg" not in text
 
 

@@ -1,4 +1,4 @@
-"""Which hours of an output a report takes, and how often it asks for them."""
+"""Test which hours a report covers, and how often it accesses the output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def span(files: Files, hours: int = 24, gone: Gone = NOTHING) -> Span:
 
 
 def test_an_hour_that_has_not_begun_is_in_no_report(files: Files) -> None:
-    """A letter may be ahead of the store's clock; its hour counts once it is there."""
+    """Check that the hour of a letter ahead of the store's clock counts only once it has begun."""
     put(files, [later(NOW, by) for by in (-24, -23, 0, 1, 9)])
     found = span(files)
     assert (found.first, found.last, found.known) == (later(NOW, -23), NOW, (later(NOW, -23), NOW))

@@ -1,4 +1,4 @@
-"""One Spark for all tests of this folder, with two tasks at a time."""
+"""One Spark session for all tests of this folder, with two tasks at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLACES = (ROOT, ROOT / "operator", ROOT / "services/analytics/plugin")
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """It finds the data source only by the folder in which Spark looks for such modules."""
+    """A session that finds the data source only by the folder in which Spark looks for it."""
     before = dict(os.environ)
     os.environ |= SHORT_LIVED | {
         "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
@@ -32,7 +32,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     }
     folder = tmp_path_factory.mktemp("spark")
     settings = {
-        **CONFIG,  # as the job has them
+        **CONFIG,  # as in the job
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
@@ -57,6 +57,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def store(running: Server) -> Entries:
-    """An empty catalogue."""
+    """A store with an empty catalogue."""
     running.clear()
     return Entries(running)

@@ -1,4 +1,4 @@
-"""Entries as edges and the store write them, put into a server one by one, so that a test knows each of them."""
+"""Entries as edges and the store write them, put into a server one by one and remembered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ERRORS = (
 
 @dataclass
 class Entries:
-    """A store with a catalogue; entries are remembered as they were written."""
+    """A store with a catalogue, and the entries written to it."""
 
     server: Server
     qids: dict[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Entries:
         return int(seconds) * 1000 + int(micros) // 1000
 
     def queue(self, name: str, domain: str = "main") -> str:
-        """The key of its dead letters."""
+        """Create a queue and return the key of its dead letters."""
         if name not in self.qids:
             self.qids[name] = str(len(self.qids) + 1)
             document = json.dumps({"qid": self.qids[name], "domain": domain})
@@ -55,7 +55,7 @@ class Entries:
         return DomainKeys(domain).queue(self.qids[name])[6]
 
     def letter(self, queue: str, died: int, **told: Any) -> str:
-        """A dead letter; its id."""
+        """Add a dead letter and return its id."""
         fields = {
             **{"reason": "expired", "queue": queue, "entry": "1-1", "enqueued": died - 5000, "died": died},
             **{
@@ -74,7 +74,7 @@ class Entries:
         return identifier
 
     def sample(self, kind: str, at: int, **told: Any) -> str:
-        """`at`: ms and number of the id, or ms alone; it must rise."""
+        """Add a sample. at: ms and number of the id, or ms; it must rise."""
         fields = {"v": 1, "kind": kind, **told}
         identifier = self.add(DomainKeys("main").samples, fields, f"{at}-*")
         self.samples.append({**fields, "id": identifier})
@@ -96,7 +96,7 @@ def fill_letters(
     hours: int,
     queues: tuple[str, ...] = ("a", "b", "c", "d e"),
 ) -> None:
-    """Deaths over the last hours."""
+    """Add deaths over the last hours."""
     begin = store.now_ms() - hours * HOUR_MS
     for at in sorted(chance.randrange(hours * HOUR_MS) for _ in range(number)):
         died = begin + at
@@ -115,7 +115,7 @@ def fill_letters(
 
 
 def fill_samples(store: Entries, chance: random.Random, looks: int, hours: int) -> None:
-    """What two processes of each of two edges did with three queues, and how those stood."""
+    """Add samples of two processes of each of two edges with three queues, and of the states of the queues."""
     begin, step = store.now_ms() - hours * HOUR_MS, hours * HOUR_MS // looks
     in_doubt: list[dict[str, Any]] = []
     processes = [(edge, f"{edge}-{number}") for edge in ("tmq", "ring") for number in range(2)]
@@ -138,7 +138,7 @@ def fill_samples(store: Entries, chance: random.Random, looks: int, hours: int) 
                 "oldest_ms": chance.randrange(9999),
                 "dead": look,
             }
-            ages = {"b": 1000, "c": 3 * HOUR_MS}  # of `a` the store says nothing
+            ages = {"b": 1000, "c": 3 * HOUR_MS}  # none for `a`
             first = {"age_ms": ages[queue]} if look == 0 and queue in ages else {}
             store.sample("depth", at, queue=queue, qid=number, **figures, **total, **first)
 
@@ -146,13 +146,13 @@ def fill_samples(store: Entries, chance: random.Random, looks: int, hours: int) 
 def _looked(
     store: Entries, chance: random.Random, at: int, edge: str, process: str, n: int
 ) -> list[dict[str, Any]]:
-    """Samples whose answers were lost: they come once more at the next look."""
+    """Repeat samples whose answers were lost, with the next ones."""
     known = {"edge": edge, "process": process, "n": n, "ms": chance.randrange(9000, 11000)}
     in_doubt = []
     for queue in ("a", "b", "c"):
         counts = {name: chance.randrange(50) for name in ("in", "out", "acked", "returned", "rejected")}
         octets = {"in_octets": counts["in"] * 100, "out_octets": counts["out"] * 100}
-        # an edge of before does not say how many of them were puts
+        # older edges do not report how many of them were puts
         refused = chance.choice(("", "", "full=3,lease_lost=9", "full=1,paused=2"))
         puts = {"refused_puts": 3 if refused else 0} if edge == "tmq" else {}
         times = {"put": histogram(chance), "wait": histogram(chance)}

@@ -1,4 +1,4 @@
-"""The tables computed once more, in plain Python from entries as they were written: nothing of the product is used."""
+"""Compute the tables again in plain Python from the written entries, without code of the product."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def grouped(entries: Iterable[Entry], key: Any) -> dict[Key, list[Entry]]:
 
 
 def once(samples: list[Entry], kind: str) -> list[Entry]:
-    """docs/store.md, "Samples": one is written again when its answer was lost, under the same names."""
+    """Return the samples without repeats, which have the same names (docs/store.md, "Samples")."""
     found: dict[Key, Entry] = {}
     for sample in samples:
         if sample["kind"] == kind:
@@ -45,7 +45,7 @@ def once(samples: list[Entry], kind: str) -> list[Entry]:
 
 
 def busiest(samples: list[Entry], way: str) -> float:
-    """Messages in a second in the busiest 10 s, if each sample's came evenly over the `ms` before its end."""
+    """Return messages per second in the busiest 10 s, with each sample spread over its `ms`."""
     slots: dict[int, Fraction] = defaultdict(Fraction)
     for sample in samples:
         end, ms = at(sample), sample["ms"]
@@ -55,7 +55,7 @@ def busiest(samples: list[Entry], way: str) -> float:
 
 
 def refused_puts(sample: Entry) -> int:
-    """All that was refused, where the edge does not say how many of it were to be put in."""
+    """Return the refused puts; all refusals if the edge does not report them."""
     return int(sample.get("refused_puts", sum(reasons([sample]).values())))
 
 
@@ -120,7 +120,7 @@ def edges(samples: list[Entry]) -> Rows:
 
 
 def depths(samples: list[Entry]) -> Rows:
-    """For samples without long gaps, and queues that are there from the beginning."""
+    """Compute the table for samples without long gaps, and queues that exist from the beginning."""
     looks = [s for s in samples if s["kind"] == "depth"]
     rows: Rows = {}
     before: dict[str, Entry] = {}

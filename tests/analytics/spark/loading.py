@@ -1,4 +1,4 @@
-"""How tests read by Spark."""
+"""Read a server with Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.servers import Server
 
 
 def load(spark: SparkSession, server: Server | str, **options: Any) -> DataFrame:
-    """Lazily; of the stream `s` unless a kind is given."""
+    """Return a lazy data frame; of the stream `s` unless a kind is given."""
     url = server if isinstance(server, str) else server.url
     told = {"url": url, "connectTimeoutS": "5", **({} if "kind" in options else {"stream": KEY}), **options}
     return (

@@ -1,4 +1,4 @@
-"""Every table against the same computed from the same entries in plain Python."""
+"""Compare every table with plain Python over the same entries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def table(output: Path, of: Table) -> expected.Rows:
-    """Rows by their keys, without the keys."""
+    """Return rows without keys, by their keys."""
     found = {}
     for path in sorted((output / "aggregates" / of.name).rglob("*.parquet")):
         day, hour = (part.partition("=")[2] for part in path.parts[-3:-1])
@@ -76,7 +76,7 @@ def approximately(value: Any) -> Any:
 
 
 def as_told(name: str, value: Any) -> Any:
-    """Peaks are of thousandths of messages, a sample's parts rounded each."""
+    """Return the value as the table has it: peaks are rounded to thousandths of messages for each part of a sample."""
     return pytest.approx(value, abs=0.01) if name.endswith("_peak") else approximately(value)
 
 

@@ -1,4 +1,4 @@
-"""What the archive has, what the quarantine has, and how far the state says that runs have come."""
+"""Test the archive, the quarantine, and the positions in the state."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_run_over_an_empty_store_has_an_empty_report(
     assert (done["dead"]["read"], done["samples"]["read"], done["hours"]) == (0, 0, [])
     assert rows(tmp_path) == []
     assert json.loads((tmp_path / "reports/latest.json").read_text())["period"]["first"] == ""
-    assert "There is nothing yet" in (tmp_path / "reports/latest.html").read_text()
+    assert "No records yet" in (tmp_path / "reports/latest.html").read_text()
 
 
 def test_what_cannot_be_read_is_in_the_quarantine_with_its_fields(
@@ -129,7 +129,7 @@ def test_secrets_are_in_no_file(spark: SparkSession, store: Entries, tmp_path: P
     store.letter("a", now, body=b"\xff\xfecard 1234-5678")
     store.add(store.queue("a"), {"reason": "card 1234-5678"}, "*")
     store.letter("a", now, acquired="card 1234-5678")
-    store.letter("a", now, failed="x" * 30 + "card 1234-5678")  # cut in the middle of it
+    store.letter("a", now, failed="x" * 30 + "card 1234-5678")  # the secret is cut in two
     store.letter("a", now, first="card\t1234-5678'")
     store.sample("edge", now, edge="tmq", process="p", n="card 1234-5678")
     run(spark, settings(store.server, tmp_path, bodies="full", redact=(r"card\s\d+-\d+",)))
@@ -152,6 +152,6 @@ def test_bodies_are_cut_to_the_wanted_length(spark: SparkSession, store: Entries
 
 
 def test_two_runs_do_not_work_in_one_output(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
-    with Lock(Files(str(tmp_path)), 1), pytest.raises(Locked, match="another run is at work"):
+    with Lock(Files(str(tmp_path)), 1), pytest.raises(Locked, match="another run is active"):
         run(spark, settings(store.server, tmp_path))
     assert run(spark, settings(store.server, tmp_path))["run"] == "r1"

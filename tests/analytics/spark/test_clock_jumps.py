@@ -1,4 +1,4 @@
-"""A store whose clock jumps, and comes back: nothing is removed unasked, and the tables go on."""
+"""Test jumps of the store's clock and back: nothing is removed unasked, and the tables continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Jump = Callable[[int], None]
 
 @pytest.fixture
 def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
-    """Moves the store's clock so many hours from what it really is."""
+    """Move the store's clock by a number of hours."""
     right = StreamReader.now_ms
     return lambda hours: monkeypatch.setattr(
         StreamReader, "now_ms", lambda self: right(self) + hours * HOUR_MS
@@ -54,7 +54,7 @@ def test_a_jump_is_refused_and_what_is_kept_stays(
 def test_who_goes_on_in_a_jump_has_all_hours_when_the_clock_is_back(
     spark: SparkSession, store: Entries, tmp_path: Path, jump: Jump
 ) -> None:
-    """Letters that came while true hours were believed to be closed are in the archive: their hours are computed."""
+    """Check that hours wrongly closed by a jump are computed from the archive when the clock is right again."""
     now = store.now_ms()
     store.letter("a", now - 2 * HOUR_MS)
     run(spark, settings(store.server, tmp_path, "r1"))

@@ -1,4 +1,4 @@
-"""The job on a Cluster: domains on two shards, the catalogue and the report perhaps on a third."""
+"""Run the job on a cluster: domains on two shards, catalogue and report perhaps on a third."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.servers import PROGRAMS
 from tests.store.desk import Desk, numbered
 from tests.topologies import Cluster
 
-LETTERS = 7  # of each domain before each run
+LETTERS = 7  # letters of each domain before each run
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def declare(desk: Desk, domains: list[str]) -> None:
 
 
 async def let_die(desk: Desk, domains: list[str]) -> list[tuple[str, str]]:
-    """Ids of all dead letters, by queue."""
+    """Return the ids of all dead letters, by queue."""
     found = []
     for name in domains:
         queue = await desk.store.catalogue.find(f"of {name}")
@@ -78,7 +78,7 @@ def test_a_job_reads_all_shards_and_goes_on_there(
 
 
 def summed(output: Path, of: Table, column: str) -> dict[str, int]:
-    """By domain."""
+    """Return the sum of a column, by domain."""
     found: dict[str, int] = {}
     at = of.key_names().index("domain")
     for keys, values in table(output, of).items():

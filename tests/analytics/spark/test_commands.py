@@ -1,4 +1,4 @@
-"""Spark's own program told to begin the job as docs/analytics.md says, and what docs/cli.md shows of its report."""
+"""Test the commands of docs/analytics.md with spark-submit, and the report in docs/cli.md."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ SAMPLES = {f"PENSTOCK_EDGES__{edge}__STORE__SAMPLE_S": "1" for edge in ("TMQ", "
 
 @dataclass(frozen=True)
 class Home:
-    """A system in which 3,000 of 4,000 messages were too old after three seconds, as docs/cli.md has it."""
+    """A system in which 3,000 of 4,000 messages expired after three seconds, as in docs/cli.md."""
 
     shell: Shell
     store: str
 
     def run(self, line: str, folder: Path) -> str:
-        """Both outputs, of a command that must end well."""
+        """Run a command that must succeed, and return its outputs."""
         known = environment() | {"PATH": f"{SUBMIT}:{os.environ['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
         own = {"STORE": self.store, "OUTPUT": str(self.shell.folder / "submitted")}
         done = subprocess.run(
@@ -58,14 +58,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         for queue, number in (("orders", 3000), ("invoices", 1000)):
             shell.run("put", queue, "--lines", stdin=b"a pump\n" * number)
         eventually(lambda: shell.stats("orders")["oldest_age_ms"] > TTL_MS)
-        shell.run("get", "orders", code=4)  # who asks for one finds them too old before the next sweep does
+        shell.run("get", "orders", code=4)  # a get expires them before the next sweep does
         eventually(lambda: shell.stats("orders")["dead"] == 3000)
         eventually(lambda: {b"orders", b"invoices"} <= sampled(shell))
         yield Home(shell, f"redis://127.0.0.1:{port}")
 
 
 def sampled(shell: Shell) -> set[bytes]:
-    """Whatever stands in samples, names of queues too."""
+    """Return all values in samples, including names of queues."""
 
     async def read(store: Store) -> set[bytes]:
         entries = await store.registry.link.call("XRANGE", DomainKeys("main").samples, "-", "+")
@@ -82,7 +82,7 @@ def shown(page: str, section: str) -> tuple[str, str]:
 
 @pytest.mark.timeout(PATIENCE_S)
 def test_the_job_submitted(home: Home, tmp_path: Path) -> None:
-    """From the folder of the project, where nothing is to stay."""
+    """Check the job in the folder of the project, in which nothing may be left."""
     (tmp_path / "services").symlink_to(ROOT / "services")
     line, wanted = shown(ANALYTICS, "By spark-submit")
     said = iter(ACTION.findall(home.run(line, tmp_path)))
@@ -92,7 +92,7 @@ def test_the_job_submitted(home: Home, tmp_path: Path) -> None:
 
 
 def test_the_report(home: Home) -> None:
-    """Of the run before; figures and how wide they are differ."""
+    """Check the report of the previous run, except figures and their width."""
     _, wanted = shown(CLI, "report")
     said = home.shell.run("report").text
     assert set(LABEL.findall(wanted)) <= set(LABEL.findall(said))

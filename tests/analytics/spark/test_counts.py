@@ -1,4 +1,4 @@
-"""Counts that cannot be: the quarantine has them, sums of the others are exact, and runs go on."""
+"""Test impossible counts: they are quarantined, sums of the others are exact, and runs continue."""
 
 from __future__ import annotations
 

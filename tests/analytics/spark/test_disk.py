@@ -1,4 +1,4 @@
-"""An output without room: the job says so, nothing half written is visible, and the next run is right."""
+"""Test an output on a full disk: the job says so, nothing incomplete is visible, and the next run is right."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.analytics.spark.entries import Entries
 from tests.analytics.spark.test_archive import named, rows, settings
 from tests.analytics.spark.test_kills import PATIENCE_S, command, environment, logged
 
-LETTERS, SIZE = 40, 100_000  # octets of each body, which no compression makes smaller
+LETTERS, SIZE = 40, 100_000  # octets of each body, incompressible
 FULL = "2m"
-# on a file system of its own, which goes with the process; what the run left is kept
+# on its own file system, which ends with the process; a copy of the leftovers is kept
 RUN = """
 mount -t tmpfs -o size=$FULL none $OUTPUT
 "$@" 2> $KEPT/log

@@ -1,4 +1,4 @@
-"""What real clients did at a real edge, and what died there, as the job tells it afterwards."""
+"""Compare what real clients did at a real edge, and what died there, with the tables of the job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PUT, TAKEN, SIZE = 30, 20, 100
 
 
 async def work(server: Server) -> None:
-    """Messages go in and out, one is refused, and what nobody takes grows too old."""
+    """Put and take messages; one is refused, and messages without consumers expire."""
     await set_up(server)
     async with live_edge(server.url, store={"sample_s": 0.1, "upkeep_s": 0.1}) as edge:
         queue = await edge.declare(NAME, messageTTL="3s", maxLength=PUT)
@@ -37,12 +37,12 @@ async def work(server: Server) -> None:
         await client.put(mqid, *(bytes(SIZE) for _ in range(PUT)))
         assert not await client.enq(mqid, bytes(SIZE))
         assert await client.messages(mqid, TAKEN) == [bytes(SIZE)] * TAKEN
-        assert await client.close_queue(mqid)  # which settles the last one
+        assert await client.close_queue(mqid)  # settles the last one
         await until(lambda: has_died(edge, queue))
 
 
 async def settle_late(server: Server) -> None:
-    """Messages are settled again and again when they are no longer leased; one put is refused."""
+    """Settle messages again and again after their leases; one put is refused."""
     async with Desk(server, timing=RARELY) as desk:
         desk.store.start_serving()
         queue = await desk.queue(NAME, max_length=10)
@@ -63,7 +63,7 @@ async def has_died(edge: LiveEdge, queue: Queue) -> bool:
 
 
 def summed(output: Path, of: Table, *names: str) -> dict[str, Any]:
-    """Over hours: one may have ended on the way."""
+    """Return sums over hours, as an hour may have ended in between."""
     rows = table(output, of).values()
     return {name: sum(row[name] for row in rows) for name in names}
 

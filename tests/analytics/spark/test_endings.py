@@ -1,4 +1,4 @@
-"""Ctrl-C while Spark starts: the job says so, ends in order, and leaves no process behind."""
+"""Test Ctrl-C while Spark starts: the job says so, stops in order, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def test_ctrl_c_while_spark_starts_ends_the_job(store: Entries, tmp_path: Path) 
     assert process.wait(PATIENCE_S) == 130, (tmp_path / "log").read_text()[-3000:]
     first, *_, told = logged(tmp_path / "log")
     assert first["action"] == "terminated"
-    assert first["message"].startswith("told to end: it does once Spark has started")
+    assert first["message"].startswith("interrupted: stopping once Spark has started")
     assert (told["code"], told["action"]) == (130, "failed")
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ProcessLookupError):  # nothing of its group is left, nor is Java
+    with pytest.raises(ProcessLookupError):  # no process of the group is left, Java included
         eventually_gone(process.pid)
 
 
@@ -53,8 +53,8 @@ def test_second_ctrl_c_ends_the_job_at_once(store: Entries, tmp_path: Path) -> N
         time.sleep(0.005)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(PATIENCE_S) == 130, (tmp_path / "log").read_text()[-3000:]
-    first, second = logged(tmp_path / "log")  # nor does it wait for Spark
+    first, second = logged(tmp_path / "log")  # it does not wait for Spark
     assert first["action"] == second["action"] == "terminated"
-    assert second["message"] == "told to end once more: it ends at once"
+    assert second["message"] == "second signal: stopping at once"
     with pytest.raises(ProcessLookupError):
         eventually_gone(process.pid)

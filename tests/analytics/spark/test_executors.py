@@ -1,4 +1,4 @@
-"""An executor that is killed: its work is done again elsewhere, and no record is there twice or missing."""
+"""Test a killed executor: its work is repeated elsewhere, and no record is duplicated or missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
 from tests.analytics.spark.test_kills import PATIENCE_S, begin, carry_out, check_same, kill, wait_until
 
-# processes of their own, as on a cluster, each with one task at a time
+# separate processes, as on a cluster, each with one task at a time
 EXECUTORS = (
     *("--master", "local-cluster[1,1,1024]", "--conf", "spark.executor.memory=512m"),
     *("--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"),
@@ -23,14 +23,14 @@ EXECUTORS = (
 
 
 def executors(process: subprocess.Popen[bytes]) -> list[int]:
-    """Return those of this run, by its session."""
+    """Return the executors of this run, by their session."""
     found = []
     for each in Path("/proc").glob("[0-9]*"):
         try:
             words = (each / "cmdline").read_bytes()
             if b"CoarseGrainedExecutorBackend" in words and os.getsid(int(each.name)) == process.pid:
                 found.append(int(each.name))
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended
             continue
     return found
 

@@ -1,4 +1,4 @@
-"""The largest and the least that a run may be told, and what becomes of documents that nobody can use."""
+"""Test the greatest and least settings, and documents that cannot be used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_run_ends_well_at_either_end_of_each_number(
         "bodies": ("0", "9" * MOST_DIGITS)[end],
     }
     times: dict[str, Any] = {name: bounds[end] for name, bounds in TIMES_S.items()}
-    for name in ("r1", "r2"):  # the second has a week before it, and hours that are there
+    for name in ("r1", "r2"):  # the second run has a week of history and existing hours
         fill_letters(store, chance, 20, 2)
         if name == "r1":
             fill_samples(store, chance, 8, 2)
@@ -55,9 +55,7 @@ def test_a_plan_that_cannot_be_carried_out_is_named_and_given_up(
     path.write_text(json.dumps({**old, "streams": {}}) if content == "of too many days" else content)
     store.letter("a", store.now_ms())
     folder = path.parent
-    with pytest.raises(
-        OutputError, match=f"plan.json cannot be carried out: .* remove the folder .*{folder}:"
-    ):
+    with pytest.raises(OutputError, match=f"plan.json cannot be used: .* removing the folder .*{folder}:"):
         run(spark, settings(store.server, tmp_path, "b"))
     assert not (tmp_path / "runs/b").exists()
     shutil.rmtree(folder)
@@ -71,7 +69,7 @@ def test_other_documents_that_cannot_be_used_are_named(
     if name.startswith("runs"):
         planned(tmp_path, "r1").write_text("{}")
     (tmp_path / name).write_text('{"version": 2, "colour": "red"}')
-    with pytest.raises(OutputError, match=f"{name} cannot be .*bring back"):
+    with pytest.raises(OutputError, match=f"{name} cannot be .*restore"):
         run(spark, settings(store.server, tmp_path, "r2"))
 
 

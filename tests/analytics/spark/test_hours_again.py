@@ -1,4 +1,4 @@
-"""Hours that are computed more than once: what stays is what one run over the same data would have written."""
+"""Test hours that are computed repeatedly: the result is that of one run over the same data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.analytics.spark.test_archive import settings
 from tests.analytics.spark.test_kills import octets
 
 MINUTE_MS = 60_000
-HISTORY = 26  # hours before the one that is looked at
+HISTORY = 26  # hours before the tested one
 
 
 def work(store: Entries, at: int, n: int, number: int) -> None:
@@ -41,7 +41,7 @@ def test_two_runs_over_one_hour_tell_what_one_does(
     chance: random.Random,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first run sees seven minutes of an hour that has ended; the rest comes late."""
+    """Check a first run that sees seven minutes of an hour; the rest is added late."""
     hour = store.now_ms() // HOUR_MS * HOUR_MS - 2 * HOUR_MS
     begin = hour - HISTORY * HOUR_MS
     steady(store, chance, begin, range(0, HISTORY * 60, 5))
@@ -80,7 +80,7 @@ def test_an_hour_that_ended_since_is_judged_though_nothing_came_for_it(
 def test_a_late_hour_is_history_to_those_behind_it(
     spark: SparkSession, store: Entries, tmp_path: Path, chance: random.Random
 ) -> None:
-    """A sudden hour is no news once it is known what the hours before it were like."""
+    """Check that a sudden change disappears when late records change its history."""
     hour = store.now_ms() // HOUR_MS * HOUR_MS - 2 * HOUR_MS
     late = [hour - at * HOUR_MS for at in (3, 4, 9)]
     begin = hour - 2 * HISTORY * HOUR_MS

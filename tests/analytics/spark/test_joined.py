@@ -1,4 +1,4 @@
-"""Hours that are compacted: what a run joins, what it leaves as it is, and that no row is there twice."""
+"""Test compaction: which files a run joins and which it keeps, without duplicated rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def files(output: Path) -> list[Path]:
 
 
 def with_column(path: Path) -> bytes:
-    """Write the file as a later program might; its octets."""
+    """Write the file with an additional column, as a later version might, and return its octets."""
     found = pq.ParquetFile(path).read()
     pq.write_table(found.append_column("weight", pa.nulls(len(found), pa.int64())), path)
     return path.read_bytes()

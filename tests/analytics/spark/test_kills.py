@@ -1,4 +1,4 @@
-"""The job told to end, then killed at a random moment: the next run finishes it as if nothing had happened."""
+"""Interrupt the job, then kill it at a random moment: the next run finishes it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PATIENCE_S = 900.0
 
 
 def command(store: Entries, output: Path, *more: str) -> list[str]:
-    """Return the command of the page, with less memory."""
+    """Return the command of docs/analytics.md, with less memory."""
     (job,) = [each for each in blocks(PAGE) if each.section == "The job" and each.is_command]
     line = job.text.replace(USUAL_STORE, store.server.url).replace(USUAL_OUTPUT, str(output))
     python, *words = shlex.split(line)
@@ -59,13 +59,13 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def carry_out(spark: SparkSession, store: Entries, output: Path) -> None:
-    """Do what the process of the job does, in this process: run r1 and give its report to the store."""
+    """Do what the process of the job does, in this process: run r1 and send its report to the store."""
     settings = Settings(store.server.url, str(output), "r1")
     run(spark, settings)
     give(Files(settings.output), settings)
 
 
-# What a run has got to when it is interrupted: files that are written by then.
+# How far a run is when it is interrupted, by files written so far.
 MOMENTS = {
     "it has the lock": "runs/lock.json",
     "it has a plan": "runs/r1/plan.json",
@@ -134,7 +134,7 @@ def test_interrupted_run_ends_as_an_undisturbed_one(
 
     begun = time.time()
     process = begin(store, output)
-    moment = chance.choice([name for name in MOMENTS if name != "it has a plan"])  # that is there already
+    moment = chance.choice([name for name in MOMENTS if name != "it has a plan"])  # it exists already
     wait_until(moment, output, process, begun)
     time.sleep(chance.choice((0.0, 0.0, chance.random())))
     print(f"killed when {moment}: {'still at work' if process.poll() is None else 'it was through'}")
@@ -144,7 +144,7 @@ def test_interrupted_run_ends_as_an_undisturbed_one(
     check_same(whole, output)
     one, other = (json.loads((folder / "state.json").read_text()) for folder in (whole, output))
     for state in (one, other):
-        del state["now_ms"], state["unfinished"]  # they were planned one after the other
+        del state["now_ms"], state["unfinished"]  # the runs were planned at different times
     assert one == other
     assert sorted(path.name for path in (output / "runs/r1").iterdir()) == ["done.json", "plan.json"]
     latest = (output / "reports/latest.json").read_bytes()

@@ -1,4 +1,4 @@
-"""A store that is another one than before, or one that went back in time: what is there is read, and once."""
+"""Test another store than before, and one restored from a copy: entries are read once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EDGE = {
 
 
 def letter_at(store: Entries, at: int, died: int) -> str:
-    """With an id of its own."""
+    """Add a letter with a given id."""
     told: dict[str, Any] = {
         "reason": "expired",
         "enqueued": died,
@@ -60,7 +60,7 @@ def test_another_store_is_read_from_its_beginning_when_that_is_wanted(
         other.sample("edge", now + number, process="q", n=number, **EDGE)
     other.server.call("XDEL", other.queue("a"), letters.pop()[1])
     for name in ("r2", "r3"):
-        with pytest.raises(OtherStore, match=r"dataset abc, and this one has other.*--accept-store"):
+        with pytest.raises(OtherStore, match=r"dataset abc, but this store has other.*--accept-store"):
             run(spark, settings(store.server, tmp_path, name, fail_on_loss=False))
     done = run(spark, replace(settings(store.server, tmp_path, "r4"), accept_store=True))
     assert done["dead"] == {"read": 49, "archived": 49, "quarantined": 0, "gone": 1}
@@ -76,7 +76,7 @@ def test_a_run_that_was_planned_for_one_store_is_not_carried_out_with_another(
     run(spark, settings(store.server, tmp_path, "r1"))
     (tmp_path / "runs/r1/done.json").unlink()
     store.server.call("SET", RegistryKeys().epoch, "other.1")
-    with pytest.raises(OtherStore, match=r"run r1 was planned.*remove file://.*/runs/r1"):
+    with pytest.raises(OtherStore, match=r"run r1 was planned.*removing file://.*/runs/r1"):
         run(spark, settings(store.server, tmp_path, "r2"))
 
 
@@ -84,7 +84,7 @@ def test_a_run_that_was_planned_for_one_store_is_not_carried_out_with_another(
 def test_of_a_store_that_went_back_what_is_new_is_read_once(
     spark: SparkSession, store: Entries, tmp_path: Path, kept: int
 ) -> None:
-    """A restored copy has some of what was read, and entries of its own behind that, under ids that are lower."""
+    """Check a restored copy that has some of the read entries, followed by new ones with lower ids."""
     now = store.now_ms()
     old = [letter_at(store, now + LATER_MS * number, now) for number in range(4)]
     run(spark, settings(store.server, tmp_path, "r1"))
@@ -102,13 +102,13 @@ def test_of_a_store_that_went_back_what_is_new_is_read_once(
     state = json.loads((tmp_path / "state.json").read_text())
     assert state["streams"][store.queue("a")] == new[-1]
     assert json.loads((tmp_path / "reports/latest.json").read_text())["missing"]["lost_streams"] == 1
-    assert "Not all is known" in (tmp_path / "reports/latest.html").read_text()
+    assert "Incomplete data" in (tmp_path / "reports/latest.html").read_text()
 
 
 def test_what_cannot_be_seen_once_is_not_read_again(
     spark: SparkSession, store: Entries, tmp_path: Path
 ) -> None:
-    """A document that is spoilt, and mended later; a key that is no stream stops no other."""
+    """Check a document that is damaged and later repaired; and a key of another type, which stops no other stream."""
     now, keys = store.now_ms(), RegistryKeys()
     store.letter("a", now), store.letter("b", now)
     run(spark, settings(store.server, tmp_path, "r1"))

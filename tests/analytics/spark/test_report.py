@@ -1,4 +1,4 @@
-"""The report of real runs: what plain Python finds in the same entries, published whole, and given to the store."""
+"""Compare reports of real runs with plain Python over the same entries; published, and sent to the store."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def in_store(store: Entries) -> Any:
 
 @pytest.fixture(scope="module")
 def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Entries, Path]]:
-    """A run over some hours, of which the report takes all."""
+    """A run over some hours, all of which the report covers."""
     folder, chance = tmp_path_factory.mktemp("report"), random.Random(seed())
     server = Server(next(iter(PROGRAMS)), folder / "store").start()
     store = Entries(server)
@@ -123,14 +123,14 @@ def test_each_run_replaces_the_newest_and_old_ones_go(
     assert json.loads(published(tmp_path)["r1.json"])["run"] == "r1"
     done_file = tmp_path / "runs/r1/done.json"
     done_file.write_text(json.dumps({**json.loads(done_file.read_text()), "now_ms": now - 25 * HOUR_MS}))
-    (tmp_path / "runs/begun.json").unlink()  # as in an output of before
-    store.letter("a", now)  # of an hour that is published already, and is computed anew
+    (tmp_path / "runs/begun.json").unlink()  # as in an output of an older version
+    store.letter("a", now)  # of a published hour, which is computed again
     run(spark, settings(store, tmp_path, "r3", retention_days=1, report_hours=100))
     assert sorted(published(tmp_path)) == [
         f"{name}.{kind}" for name in ("latest", "r2", "r3") for kind in ("html", "json")
     ]
     told = json.loads(published(tmp_path)["latest.json"])
-    assert told["totals"]["dead"] == 2  # the hour of the first is about to be removed
+    assert told["totals"]["dead"] == 2  # the hour of the first will be removed
 
 
 def test_the_store_gets_it_and_keeps_a_newer_one(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_the_store_gets_it_and_keeps_a_newer_one(spark: SparkSession, store: Ent
         run(spark, settings(store, tmp_path / name, name))
         give(Files(str(tmp_path / name)), settings(store, tmp_path / name))
     assert in_store(store) == json.loads(published(tmp_path / "r2")["r2.json"])
-    give(Files(str(tmp_path / "r1")), settings(store, tmp_path / "r1"))  # of another output, and older
+    give(Files(str(tmp_path / "r1")), settings(store, tmp_path / "r1"))  # of another output, older
     assert in_store(store)["run"] == "r2"
 
 
@@ -153,7 +153,7 @@ def test_a_store_that_does_not_take_it_gets_it_the_next_time(
         lambda: store.server.configured(maxmemory="1"),
         lambda: store.server.configured(**{"min-replicas-to-write": "3"}),
     ):
-        with wrong(), pytest.raises(ReportRefused, match=r"output is complete.*next run gives it again"):
+        with wrong(), pytest.raises(ReportRefused, match=r"output is complete.*next run sends it again"):
             give(files, how)
     with pytest.raises(ReportRefused, match="complete"):
         give(files, replace(how, store="redis://127.0.0.1:1"))
@@ -164,18 +164,20 @@ def test_a_store_that_does_not_take_it_gets_it_the_next_time(
 
 
 def test_a_report_that_somebody_spoilt_is_told(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
-    give(Files(str(tmp_path)), settings(store, tmp_path))  # there is none: an output of before
+    give(
+        Files(str(tmp_path)), settings(store, tmp_path)
+    )  # without a report, as in an output of an older version
     (tmp_path / "reports").mkdir()
     for text in ("", "[]", "{}", '{"run": "r1", "now_ms": "soon"}'):
         (tmp_path / "reports/latest.json").write_text(text)
-        with pytest.raises(OutputError, match="is no report"):
+        with pytest.raises(OutputError, match="is not a report"):
             give(Files(str(tmp_path)), settings(store, tmp_path))
 
 
 def test_the_jobs_own_user_may_do_all_of_it(
     spark: SparkSession, store: Entries, tmp_path: Path, chance: random.Random
 ) -> None:
-    """`penstock store rights --for analytics`."""
+    """Check the rights of `penstock store rights --for analytics`."""
     fill_letters(store, chance, 20, 1)
     fill_samples(store, chance, 3, 1)
     store.server.call("ACL", "SETUSER", "analytics", *analytics_rules(), ">secret")

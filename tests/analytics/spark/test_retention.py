@@ -1,4 +1,4 @@
-"""What is too old is removed, and nothing that is to be kept."""
+"""Test that old data is removed, and nothing that is to be kept."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_what_is_too_old_is_removed(spark: SparkSession, store: Entries, tmp_pat
 def test_a_run_that_was_killed_is_finished_whatever_is_kept_now(
     spark: SparkSession, store: Entries, tmp_path: Path, then: int, now: int, is_kept: bool
 ) -> None:
-    """It removes nothing that is to be kept now; what is too old now, the run behind it removes."""
+    """Check that it removes nothing that is kept now; the following run removes what is too old now."""
     now_ms, files = store.now_ms(), Files(str(tmp_path))
     old, new = store.letter("a", now_ms - 40 * HOUR_MS), store.letter("a", now_ms)
     killed = freeze(settings(store.server, tmp_path, "r1", retention_days=then), files, State())

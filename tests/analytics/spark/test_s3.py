@@ -1,4 +1,4 @@
-"""The output in a bucket: the same files as in a folder, by the environment that other programs of S3 use."""
+"""Test an output in a bucket: the same files as in a folder, with the environment of other S3 clients."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
 
 
 def both(output: str | Path, store: Entries) -> list[Settings]:
-    """Two runs, one after the other."""
+    """Run twice."""
     shape = Shape(bodies="full", top=3)
     return [Settings(store.server.url, str(output), f"r{number}", shape) for number in (1, 2)]
 
 
 def in_tasks(spark: SparkSession) -> None:
-    """Workers of Spark were begun without these variables."""
+    """Set these variables in tasks, as the workers of Spark were started without them."""
     context = spark.sparkContext
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL"):
         context.environment[name] = os.environ[name]
@@ -53,7 +53,7 @@ def test_a_bucket_has_what_a_folder_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     in_tasks(spark)
-    monkeypatch.setattr(compaction, "MANY", 1)  # so the second run joins what the first left
+    monkeypatch.setattr(compaction, "MANY", 1)  # so the second run joins files of the first
     fill_letters(store, chance, 60, 2)
     fill_samples(store, chance, 20, 2)
     local, remote = both(tmp_path / "out", store), both(OUTPUT, store)
@@ -79,7 +79,7 @@ def test_a_bucket_has_what_a_folder_has(
 
 
 def rows(files: Files, kind: str) -> list[dict[str, Any]]:
-    """Of the archive, with the day and hour of the file that each is in."""
+    """Return rows of the archive with the day and hour of their file."""
     found = []
     for path in files.walk(f"archive/{kind}"):
         table = pq.read_table(BytesIO(files.read_octets(path)))

@@ -1,4 +1,4 @@
-"""`redis_stream` in Spark: found without registration, in SQL, side by side, and what it says of mistakes."""
+"""Test `redis_stream` in Spark: found without registration, in SQL, in parallel, and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLES = "ps:{main}:samples"
 
 
 def set_up(server: Server, *queues: str) -> dict[str, str]:
-    """The keys of their dead letters."""
+    """Create queues and return the keys of their dead letters."""
 
     async def make(desk: Desk) -> dict[str, str]:
         return {name: (await desk.queue(name)).keys[6] for name in queues}
@@ -177,14 +177,14 @@ def test_a_task_that_fails_and_is_tried_again_gives_each_row_once(
     assert len(list(tmp_path.iterdir())) >= 2
 
 
-# mistakes
+# errors
 
 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"kind": "dead", "queue": "orders"}, "there is no queue 'orders'"),
-        ({"kind": "dead", "domain": "elsewhere"}, "there is no domain 'elsewhere'; there are main"),
+        ({"kind": "dead", "queue": "orders"}, "unknown queue 'orders'"),
+        ({"kind": "dead", "domain": "elsewhere"}, "unknown domain 'elsewhere'; known domains: main"),
     ],
 )
 def test_a_wrong_option_is_told_in_words(
@@ -197,7 +197,7 @@ def test_a_wrong_option_is_told_in_words(
 
 
 def test_a_wrong_option_is_an_error_of_the_query(spark: SparkSession, server: Server) -> None:
-    with pytest.raises(AnalysisException, match="there is no option 'colour'"):
+    with pytest.raises(AnalysisException, match="unknown option 'colour'"):
         load(spark, server, colour="red")
 
 
@@ -219,7 +219,7 @@ def test_what_was_trimmed_fails_or_is_told_of(spark: SparkSession, server: Serve
     server.call("XTRIM", KEY, "MAXLEN", 50)
     assert load(spark, server).count() == 50
     with pytest.raises(
-        PySparkException, match=r"s was read up to 5-0, and begins at 51-0 now: .*failOnDataLoss=false"
+        PySparkException, match=r"s was read up to 5-0, but now begins at 51-0: .*failOnDataLoss=false"
     ):
         load(spark, server, start="5-0").collect()
     assert load(spark, server, start="5-0", failOnDataLoss="false").count() == 50
@@ -229,7 +229,7 @@ def test_what_was_trimmed_fails_or_is_told_of(spark: SparkSession, server: Serve
 def test_what_is_trimmed_between_planning_and_reading(spark: SparkSession, server: Server, fail: str) -> None:
     add(server, numbered(100))
     frame = load(spark, server, start="5-0", failOnDataLoss=fail, rowsPerPartition=30)
-    planned = frame.rdd  # which has its partitions now
+    planned = frame.rdd  # its partitions are fixed now
     assert planned.getNumPartitions() > 1
     server.call("XTRIM", KEY, "MAXLEN", 30)
     if fail == "false":

@@ -1,4 +1,4 @@
-"""A whole reading by Spark while the store is killed. Failovers and moved slots are in test_reading_faults.py."""
+"""Read with Spark while the store is killed; failovers and moved slots are in test_reading_faults.py."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.analytics.spark.loading import ids, load
 from tests.analytics.streams import add
 from tests.servers import Server, eventually
 
-ENTRIES = [(f"{number}-0", 2000) for number in range(1, 12_001)]  # more than what is read ahead
-LONG_S = 240  # for what takes seconds where nobody else is at work
-ROWS = 6000  # of a partition: two are read at the same time
+ENTRIES = [(f"{number}-0", 2000) for number in range(1, 12_001)]  # more than is read ahead
+LONG_S = 240  # for what takes seconds on an idle machine
+ROWS = 6000  # rows of a partition; two are read at a time
 
 
 def read_while(spark: SparkSession, url: str, folder: Path, disturb: Callable[[], None]) -> list[str]:
-    """`disturb` is done when a task has begun to read, and waits; it goes on behind that."""
+    """Read, and call `disturb` once a task has begun to read and waits; the task continues afterwards."""
     begun, done = folder / "begun", folder / "done"
 
     def wait(batches):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""Dead letters as a store of ours makes them: every way to die, attributes, notes, names that are no text."""
+"""Read dead letters that a real store makes: every reason, attributes, notes, names that are not text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.store.desk import Desk, numbered, until
 
 
 async def deaths(desk: Desk) -> dict[str, list[Any]]:
-    """One or two of each reason; what the store itself says of its letters."""
+    """Let one or two messages of each reason die, and return what the store reports of them."""
     queue = await desk.queue("orders", max_deliveries=1)
     await desk.put(queue, b"tired")
     await desk.release(await desk.take(queue), failed=True, error="no luck")
@@ -87,7 +87,7 @@ def test_each_is_a_row_as_the_store_tells_it(spark: SparkSession, server: Server
 
 
 def test_they_are_still_there_afterwards(spark: SparkSession, server: Server) -> None:
-    """And may go while they are read: that is no loss."""
+    """Check that reading removes nothing, and that letters removed while they are read are no loss."""
     with_desk(server, deaths)
 
     async def purge(desk: Desk) -> int:

@@ -1,4 +1,4 @@
-"""`redis_stream` as a streaming query: what is there is read once, whatever ends the query between its batches."""
+"""Test `redis_stream` as a streaming query: entries are read once, however the query ends between batches."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.analytics.streams import KEY, LETTER, add, numbered, with_desk
 from tests.servers import Server, eventually
 from tests.store.desk import Desk
 
-LONG_S = 240  # for what takes seconds where nobody else is at work
+LONG_S = 240  # for what takes seconds on an idle machine
 
 
 class Query:
-    """A query that begins where its checkpoint says, and what its batches had."""
+    """A query that begins at its checkpoint, and its batches."""
 
     def __init__(self, spark: SparkSession, folder: Path, options: dict[str, Any]) -> None:
         self._spark = spark
@@ -42,7 +42,7 @@ class Query:
             raise OSError("killed between reading and the note that it was done")
 
     def run(self, **trigger: Any) -> Counter[str]:
-        """Until all there is was read. All rows of all batches."""
+        """Run until all entries are read, and return the rows of all batches."""
         assert self.start(**trigger).awaitTermination(LONG_S)
         return self.rows()
 
@@ -119,7 +119,7 @@ def test_queues_that_appear_on_the_way(query: NewQuery, server: Server) -> None:
     three = letters("three")
     second = query(kind="dead")
     second.run()
-    everything = following.batches | second.batches  # the last one may not have been noted as done
+    everything = following.batches | second.batches  # the last one may not be committed
     found = Counter(row for rows in everything.values() for row in rows)
     assert found == once(ids, one) + once(ids, two) + once(ids, three)
 
@@ -138,11 +138,11 @@ def test_what_was_trimmed_meanwhile(query: NewQuery, server: Server) -> None:
     query().run()
     add(server, numbered(90, 11))
     server.call("XTRIM", KEY, "MAXLEN", 50)
-    with pytest.raises(StreamingQueryException, match="s was read up to 10-0, and begins at 51-0 now"):
+    with pytest.raises(StreamingQueryException, match="s was read up to 10-0, but now begins at 51-0"):
         query().run()
     assert query(failOnDataLoss="false").run() == once([f"{number}-0" for number in range(51, 101)])
 
 
 def test_a_wrong_column_and_a_wrong_option(query: NewQuery) -> None:
-    with pytest.raises(Exception, match="option max_rows is 'few': it is a number from 0 up"):
+    with pytest.raises(Exception, match="option max_rows is 'few': use a number from 0 to"):
         query(max_rows="few").start()

@@ -1,4 +1,4 @@
-"""The job's own file submitted by spark-submit. The command of the page is run by test_commands.py."""
+"""Submit the job's file with spark-submit; test_commands.py runs the command of the documentation."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def test_submitted_job_has_its_own_master_and_exits_with_3_if_the_store_refuses_
         text=True,
         timeout=PATIENCE_S,
     )
-    # spark-submit passes on what the job logs on its output
+    # spark-submit forwards the log of the job to its output
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert [each["master"] for each in told if each.get("action") == "started"] == ["local[1]"]
     assert done.returncode == told[-1]["code"] == 3, done.stderr[-3000:]
-    assert "the output is complete, but the store has not taken the report: " in told[-1]["message"]
+    assert "the output is complete, but the store did not accept the report: " in told[-1]["message"]
     assert named(rows(tmp_path / "archive/dead")) == [("a", letter)]
 
     reports = {path.name: path.read_bytes() for path in (tmp_path / "reports").iterdir()}

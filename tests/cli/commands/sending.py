@@ -31,8 +31,8 @@ class Sending:
 
     def __init__(self, shell: Shell, *options: str, as_json: bool = True) -> None:
         self.shell = shell
-        told = ("--json",) if as_json else ()
-        command = ("rqp", "send", "--queue-id", "7", "--wait", *told, *options, "a message")
+        words = ("--json",) if as_json else ()
+        command = ("rqp", "send", "--queue-id", "7", "--wait", *words, *options, "a message")
         self.process = shell.spawn(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         eventually(lambda: shell.stats(GOAL)["added"] or self.process.poll() is not None)
         assert self.process.poll() is None, self.process.communicate()

@@ -96,15 +96,17 @@ def test_show_and_list_report_owner_and_condition(beside: Shell) -> None:
 def test_rqp_send_timeout_reports_condition_and_queue(beside: Shell) -> None:
     """Check that a timeout without known machines reports condition and queue (rqp_cast.md 4.1)."""
     stays, number = declare(beside, "away", "rqp-cast", key=999), 999
-    told = beside.run("rqp", "send", "--key", str(number), "--wait", "--timeout", "6", "--json", "x", code=5)
-    assert told.object == {"queue": stays, "state": "waits", "reason": "no_answer"}
-    said = beside.run("rqp", "send", "--key", str(number), "--wait", "--timeout", "1.5", "y", code=5).err
-    last = said.splitlines()[-1]
+    output = beside.run(
+        "rqp", "send", "--key", str(number), "--wait", "--timeout", "6", "--json", "x", code=5
+    )
+    assert output.object == {"queue": stays, "state": "waits", "reason": "no_answer"}
+    output = beside.run("rqp", "send", "--key", str(number), "--wait", "--timeout", "1.5", "y", code=5).err
+    last = output.splitlines()[-1]
     assert last == (
         "penstock: no_answer: no machine is known that could be asked; not confirmed within 1.5 s: "
         f"the message is still in {stays}"
     )
-    assert "waiting: no_answer: no machine is known that could be asked\n" in said
+    assert "waiting: no_answer: no machine is known that could be asked\n" in output
     assert sorted(body for body, _ in waiting(beside, stays)) == ["x", "y"]
 
 
@@ -143,8 +145,8 @@ def test_reserved_queue_names_are_refused_by_create_and_apply(beside: Shell, int
     for name in (internal, "ring/1/another:8085"):
         assert RESERVED in beside.fails("queue", "create", name, code=1)
         documents = f"{DOCUMENT % 'beside'}---\n{DOCUMENT % name}".encode()
-        told = beside.fails("queue", "apply", "-f", "-", code=1, stdin=documents)
-        assert f"metadata.name: {RESERVED}" in told
+        output = beside.fails("queue", "apply", "-f", "-", code=1, stdin=documents)
+        assert f"metadata.name: {RESERVED}" in output
     beside.run("queue", "show", "beside", code=4)
 
 

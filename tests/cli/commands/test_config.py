@@ -11,8 +11,8 @@ from tests.cli.shell import Shell
 
 def test_config_shows_values_and_their_origin(alone: Shell) -> None:
     alone.write("penstock.yaml", "log: {level: WARNING}\ndrain: {timeout_s: 5}\nedges: {tmq: {workers: 2}}\n")
-    told = alone.run("config", "--json", "--set", "drain.timeout_s=7", PENSTOCK_LOG__FORMAT="text").object
-    settings, origins = told["settings"], told["origins"]
+    document = alone.run("config", "--json", "--set", "drain.timeout_s=7", PENSTOCK_LOG__FORMAT="text").object
+    settings, origins = document["settings"], document["origins"]
     assert settings["log"] == {"level": "WARNING", "format": "text"}
     assert settings["drain"]["timeout_s"] == 7
     assert settings["edges"]["tmq"]["workers"] == 2
@@ -26,18 +26,18 @@ def test_config_shows_values_and_their_origin(alone: Shell) -> None:
 
 
 def test_config_masks_passwords(alone: Shell) -> None:
-    told = alone.run("config", REDIS_URL="redis://user:hunter2@host:1/0").text
-    assert "hunter2" not in told
-    assert "redis://***@host:1/0" in told
+    output = alone.run("config", REDIS_URL="redis://user:hunter2@host:1/0").text
+    assert "hunter2" not in output
+    assert "redis://***@host:1/0" in output
     assert "hunter2" not in alone.run("config", "--json", "--store", "redis://:hunter2@host").text
 
 
 def test_data_dir_option_overrides_environment(alone: Shell) -> None:
-    told = alone.run("config", "--json", "--data-dir", "elsewhere", REDIS_URL="redis://host").object[
+    document = alone.run("config", "--json", "--data-dir", "elsewhere", REDIS_URL="redis://host").object[
         "settings"
     ]
-    assert told["store"]["url"] is None
-    assert told["store"]["data_dir"] == "elsewhere"
+    assert document["store"]["url"] is None
+    assert document["store"]["data_dir"] == "elsewhere"
 
 
 EDGE_UNKNOWN = "edges.tqm: unknown; allowed: pubsub, ring, rqp, tmq (from penstock.yaml)"
@@ -46,7 +46,7 @@ STORE = ["--store", "rediss://h?ssl_ca_certs=/nosuch.pem"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "file", "says"),
+    ("arguments", "file", "text"),
     [
         (
             ["config"],
@@ -74,11 +74,11 @@ STORE = ["--store", "rediss://h?ssl_ca_certs=/nosuch.pem"]
         (["up", *STORE], "", NO_FILE),
     ],
 )
-def test_bad_settings_list_allowed_values(alone: Shell, arguments: list[str], file: str, says: str) -> None:
+def test_bad_settings_list_allowed_values(alone: Shell, arguments: list[str], file: str, text: str) -> None:
     alone.write("penstock.yaml", file)
     error = alone.fails(*arguments, code=2)
     assert error.startswith("bad_settings: ")
-    assert says in error
+    assert text in error
 
 
 def test_config_takes_the_url_of_a_store_whose_tls_files_are_elsewhere(alone: Shell) -> None:
@@ -90,7 +90,7 @@ def test_config_takes_the_url_of_a_store_whose_tls_files_are_elsewhere(alone: Sh
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "text"),
     [
         (["frob"], "No such command 'frob'; see `penstock --help`"),
         (["put"], "Missing argument 'QUEUE'; see `penstock put --help`"),
@@ -100,10 +100,10 @@ def test_config_takes_the_url_of_a_store_whose_tls_files_are_elsewhere(alone: Sh
         (["queue", "list", "--frob"], "No such option"),
     ],
 )
-def test_usage_error_is_one_line(alone: Shell, arguments: list[str], says: str) -> None:
+def test_usage_error_is_one_line(alone: Shell, arguments: list[str], text: str) -> None:
     error = alone.fails(*arguments, code=2)
     assert error.startswith("usage: ")
-    assert says in error
+    assert text in error
 
 
 def test_without_a_command_there_is_help(alone: Shell) -> None:
@@ -114,7 +114,7 @@ def test_without_a_command_there_is_help(alone: Shell) -> None:
 
 
 def test_errors_as_json(alone: Shell) -> None:
-    told = json.loads(alone.run("queue", "list", "--json", code=3).err)
-    assert told["error"] == "no_store"
-    assert told["exit"] == 3
-    assert "penstock up" in told["message"]
+    document = json.loads(alone.run("queue", "list", "--json", code=3).err)
+    assert document["error"] == "no_store"
+    assert document["exit"] == 3
+    assert "penstock up" in document["message"]

@@ -80,8 +80,8 @@ def _busy_s(pid: int) -> float:
 
 def test_dead_letter_is_shown_with_all_fields(shell: Shell, queue: str) -> None:
     (identifier,) = bury(shell, queue, ("rejected", b"\x00body"))
-    told = shell.run("dead", "show", queue, identifier, "--json").object
-    assert {name: told[name] for name in ("reason", "error", "origin", "acquired", "failed")} == {
+    document = shell.run("dead", "show", queue, identifier, "--json").object
+    assert {name: document[name] for name in ("reason", "error", "origin", "acquired", "failed")} == {
         "reason": "rejected",
         "error": "why",
         "origin": "tmq 10.0.0.7",
@@ -111,7 +111,7 @@ def test_redrive_into_another_queue(shell: Shell, queue: str, new_queue: Callabl
     bury(shell, queue, ("rejected", b"x"))
     other, far = new_queue(), new_queue("--domain", "far")
     assert shell.fails("dead", "redrive", queue, "--all", "--to", far, code=1).startswith("domain_mismatch: ")
-    assert shell.fails("dead", "redrive", queue, "--all", "--to", "nobody", code=4).startswith(
+    assert shell.fails("dead", "redrive", queue, "--all", "--to", "missing", code=4).startswith(
         "queue_unknown: "
     )
     shell.run("dead", "redrive", queue, "--all", "--to", other)
@@ -123,8 +123,8 @@ def test_dry_run_validates_the_target_too(shell: Shell, queue: str, new_queue: C
     full, far = new_queue("--max-length", "1"), new_queue("--domain", "far")
     shell.run("put", full, "y")
     for target, label in ((full, "queue_full: "), (far, "domain_mismatch: ")):
-        said = shell.fails("dead", "redrive", queue, "--all", "--to", target, "--dry-run", code=1)
-        assert said.startswith(label)
+        output = shell.fails("dead", "redrive", queue, "--all", "--to", target, "--dry-run", code=1)
+        assert output.startswith(label)
     assert bodies(shell, queue) == ["x"]
 
 
@@ -194,7 +194,7 @@ def test_until_selects_letters_up_to_an_id(shell: Shell, queue: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "text"),
     [
         (["redrive"], "select letters with"),
         (["redrive", "--all", "--reason", "expired"], "--all excludes"),
@@ -207,6 +207,6 @@ def test_until_selects_letters_up_to_an_id(shell: Shell, queue: str) -> None:
         (["purge", "--all", "--until", "1-1"], "--all excludes"),
     ],
 )
-def test_wrong_use(shell: Shell, queue: str, arguments: list[str], says: str) -> None:
+def test_wrong_use(shell: Shell, queue: str, arguments: list[str], text: str) -> None:
     command, *options = arguments
-    assert says in shell.fails("dead", command, queue, *options, code=2)
+    assert text in shell.fails("dead", command, queue, *options, code=2)

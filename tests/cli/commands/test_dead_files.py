@@ -133,8 +133,8 @@ def test_import_restores_exported_letters(shell: Shell, queue: str, new_queue: C
     bury(shell, queue, *((reason, body.encode()) for reason, body in wanted))
     exported = shell.run("dead", "export", queue, GARBAGE).out
     target = new_queue()
-    told = shell.run("dead", "import", target, GARBAGE, "--json", stdin=exported).object
-    assert told == {"queue": target, "imported": 1000, "kept": 1000, "dropped": 0}
+    document = shell.run("dead", "import", target, GARBAGE, "--json", stdin=exported).object
+    assert document == {"queue": target, "imported": 1000, "kept": 1000, "dropped": 0}
     assert letters(shell, target) == wanted
     shell.write("dead.bin", "").write_bytes(exported)
     assert shell.run("dead", "import", target, GARBAGE, "--file", "dead.bin", "--skip", "998").text == (
@@ -147,7 +147,7 @@ def test_import_restores_exported_letters(shell: Shell, queue: str, new_queue: C
 
 
 @pytest.mark.parametrize(
-    ("rest", "says"),
+    ("rest", "text"),
     [
         (b"\0", "truncated at byte 18: the file ends 1 bytes later"),
         (garbage(b"cut", ZOMBIE)[:-1], "truncated at byte 18: the file ends 10 bytes later"),
@@ -158,12 +158,12 @@ def test_import_restores_exported_letters(shell: Shell, queue: str, new_queue: C
         ),
     ],
 )
-def test_damaged_file_reports_position(shell: Shell, queue: str, rest: bytes, says: str) -> None:
+def test_damaged_file_reports_position(shell: Shell, queue: str, rest: bytes, text: str) -> None:
     """Check that letters before the damage are imported once, and --skip continues after them."""
     whole = garbage(b"1", INJURED) + garbage(b"2", ZOMBIE)
     error = shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=whole + rest)
-    beyond = "; add one to --skip to pass over the damaged letter" if "unknown_reason" in says else ""
-    assert error == f"bad_file: {says}{beyond} (2 dead letters imported; continue with --skip 2)"
+    beyond = "; add one to --skip to pass over the damaged letter" if "unknown_reason" in text else ""
+    assert error == f"bad_file: {text}{beyond} (2 dead letters imported; continue with --skip 2)"
     assert letters(shell, queue) == [("injured", "1"), ("zombie", "2")]
     again = shell.run("dead", "import", queue, GARBAGE, "--skip", "2", stdin=whole + garbage(b"3", ZOMBIE))
     assert again.text == f"imported 1 dead letter into those of {queue}\n"
@@ -208,8 +208,8 @@ def test_interrupted_import_reports_its_progress(
     importing.send_signal(how)
     assert importing.wait(PATIENCE_S) == code  # the file ends only then
     out, error = importing.communicate()
-    told = f"stopped: {PAGE} dead letters imported; continue with --skip {PAGE}"
-    assert (out, error.decode().rstrip()) == (b"", told)
+    text = f"stopped: {PAGE} dead letters imported; continue with --skip {PAGE}"
+    assert (out, error.decode().rstrip()) == (b"", text)
     shell.run("dead", "import", queue, GARBAGE, "--skip", str(PAGE), stdin=file)
     assert [body for _, body in letters(shell, queue)] == wanted
 
@@ -317,7 +317,7 @@ def test_import_page_is_bounded_by_bytes(tmp_path: Path) -> None:
 def test_wrong_use(shell: Shell, queue: str, tmp_path: Path) -> None:
     for command in ("export", "import"):
         assert "choose a format: one of --garbage-msg" in shell.fails("dead", command, queue, code=2)
-        assert shell.fails("dead", command, "nowhere", GARBAGE, code=4).startswith("queue_unknown: ")
+        assert shell.fails("dead", command, "missing", GARBAGE, code=4).startswith("queue_unknown: ")
     missing = ("dead", "import", queue, GARBAGE, "--file", str(tmp_path / "none"))
     assert "cannot be read: No such file" in shell.fails(*missing, code=2)
     folder = ("dead", "import", queue, GARBAGE, "--file", "/")

@@ -30,9 +30,9 @@ def ready(empty: Shell) -> Shell:
 
 
 def findings(shell: Shell, *options: str, code: int) -> dict[str, dict[str, Any]]:
-    told = shell.run("doctor", "--json", *options, code=code).object
-    assert told["ok"] is (code == 0)
-    return {finding["subject"]: finding for finding in told["findings"]}
+    document = shell.run("doctor", "--json", *options, code=code).object
+    assert document["ok"] is (code == 0)
+    return {finding["subject"]: finding for finding in document["findings"]}
 
 
 def test_single_address_with_replicas_is_a_warning(ready: Shell, server: Server, tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_queue_with_unsupported_ack_level(ready: Shell, server: Server) -> None:
         assert ready.fails("queue", "create", "q", "--ack-level", "fsync", code=1).startswith(
             "ack_level_refused"
         )
-        told = ready.run("queue", "create", "q", "--json").object  # no preference: the existing one
-        assert told["ackLevel"] == "memory"
+        document = ready.run("queue", "create", "q", "--json").object  # no preference: the existing one
+        assert document["ackLevel"] == "memory"
 
 
 def test_evicting_store_fails(ready: Shell, server: Server) -> None:

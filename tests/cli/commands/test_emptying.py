@@ -18,8 +18,8 @@ def test_purge_deletes_ready_messages(shell: Shell, queue: str) -> None:
         shell.run("queue", "purge", queue, "--dry-run").text
         == "2 messages would be removed; 0 in flight would stay\n"
     )
-    told = shell.run("queue", "purge", queue, "--dry-run", "--json").object
-    assert told == {"dry_run": True, "ready": 2, "in_flight": 0}
+    document = shell.run("queue", "purge", queue, "--dry-run", "--json").object
+    assert document == {"dry_run": True, "ready": 2, "in_flight": 0}
     assert "use --yes" in shell.fails("queue", "purge", queue, code=2)
     assert _ready(shell, queue) == 2
     assert shell.run("queue", "purge", queue, "--yes").text == f"removed 2 messages of {queue}\n"
@@ -41,4 +41,4 @@ def test_terminal_confirmation_needs_the_name(shell: Shell, new_queue: Callable[
 
 
 def test_unknown_queue(shell: Shell) -> None:
-    assert shell.fails("queue", "purge", "nowhere", "--yes", code=4).startswith("queue_unknown: ")
+    assert shell.fails("queue", "purge", "missing", "--yes", code=4).startswith("queue_unknown: ")

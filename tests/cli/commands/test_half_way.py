@@ -115,9 +115,9 @@ async def test_import_with_unknown_outcome(ready: Shell, server: Server) -> None
         proxy.lose_replies_to = b"2" * 1000
         rest = b"".join(letters)[1:]
         _, error = await asyncio.to_thread(importing.communicate, rest, PATIENCE_S)
-    told = json.loads(error)
-    assert (importing.returncode, told["error"], told["exit"]) == (1, "queue_unknown", 1)
-    assert "0 dead letters imported, the next 2 may be" in told["message"]
+    document = json.loads(error)
+    assert (importing.returncode, document["error"], document["exit"]) == (1, "queue_unknown", 1)
+    assert "0 dead letters imported, the next 2 may be" in document["message"]
     assert proxy.lost > 0
 
 

@@ -58,21 +58,31 @@ def test_store_without_setup_differs_from_no_log(alone: Shell, server: Server) -
 
 def test_unused_log(ready: Shell) -> None:
     declare(ready)
-    told = look(ready)
-    assert (told["store"], told["incarnation"], told["messages"], told["entries"]) == ("", "", 0, 0)
-    assert (told["oldest_age_ms"], told["origins"], told["neighbours"], told["queues"]) == (None, [], [], [])
+    reported = look(ready)
+    assert (reported["store"], reported["incarnation"], reported["messages"], reported["entries"]) == (
+        "",
+        "",
+        0,
+        0,
+    )
+    assert (reported["oldest_age_ms"], reported["origins"], reported["neighbours"], reported["queues"]) == (
+        None,
+        [],
+        [],
+        [],
+    )
     assert "none yet" in ready.run("log", "show").text
 
 
 def test_retention_is_shown(ready: Shell, server: Server) -> None:
     """Check that the shown retention is at most a quarter of the server's memory (pubsub.md 4.6)."""
     declare(ready)
-    told = look(ready)
-    assert (told["ack_level"], told["retention_ms"]) == ("fsync", 2 * HOUR_MS)
-    assert (told["max_bytes"], told["bound_bytes"]) == (1 << 20, 1 << 20)
+    reported = look(ready)
+    assert (reported["ack_level"], reported["retention_ms"]) == ("fsync", 2 * HOUR_MS)
+    assert (reported["max_bytes"], reported["bound_bytes"]) == (1 << 20, 1 << 20)
     with server.configured(maxmemory=str(3 << 20)):
-        told = look(ready)
-        assert (told["max_bytes"], told["bound_bytes"]) == (1 << 20, 3 << 18)
+        reported = look(ready)
+        assert (reported["max_bytes"], reported["bound_bytes"]) == (1 << 20, 3 << 18)
         assert "2h, at most 786,432 bytes" in ready.run("log", "show").text
 
 
@@ -80,13 +90,15 @@ def test_received_and_missing_messages(ready: Shell) -> None:
     """Check that received and missing messages are shown (pubsub.md 4.4, 4.5)."""
     one, two = (b"one", b"i1"), (b"two", b"i2")
     take(ready, arrived(one, 1, 3), arrived(two, 7, 2), Gap(*one, 4, 5), arrived(one, 9, 1))
-    told = look(ready)
-    assert (told["messages"], told["entries"]) == (6, 3)
-    assert told["bytes"] == 6 * 9 + 3 + 2 + 1 + 3 * (len("one i1") + 48), "their size in memory (lua/log.lua)"
-    assert (told["accepted"], told["gaps"], told["sent"], told["trimmed"]) == (6, 2, 0, 0)
-    assert told["oldest_age_ms"] < HOUR_MS
-    assert told["incarnations"] == 1
-    assert sorted(told["origins"], key=lambda origin: origin["store"]) == [
+    reported = look(ready)
+    assert (reported["messages"], reported["entries"]) == (6, 3)
+    assert reported["bytes"] == 6 * 9 + 3 + 2 + 1 + 3 * (len("one i1") + 48), (
+        "their size in memory (lua/log.lua)"
+    )
+    assert (reported["accepted"], reported["gaps"], reported["sent"], reported["trimmed"]) == (6, 2, 0, 0)
+    assert reported["oldest_age_ms"] < HOUR_MS
+    assert reported["incarnations"] == 1
+    assert sorted(reported["origins"], key=lambda origin: origin["store"]) == [
         {"store": "one", "incarnation": "i1", "own": False, "held": "1-3+9-9", "gone": "4-5"},
         {"store": "two", "incarnation": "i2", "own": False, "held": "7-8", "gone": "-"},
     ]
@@ -160,19 +172,19 @@ def test_own_origin_is_first(ready: Shell) -> None:
         await Replica(log).accept([arrived((b"one", b"i1"), 1, 1)], NO_SUBSCRIPTIONS)
 
     ready.with_store(work)
-    told = look(ready)
-    first, second = told["origins"]
+    reported = look(ready)
+    first, second = reported["origins"]
     own = {
-        "store": told["store"],
-        "incarnation": told["incarnation"],
+        "store": reported["store"],
+        "incarnation": reported["incarnation"],
         "own": True,
         "held": "1-3",
         "gone": "-",
     }
     assert (first, second["store"]) == (own, "one")
-    assert told["sent"] == 3
-    assert told["head"].endswith("-4")
-    assert f"{told['store']} (here)" in ready.run("log", "show").text
+    assert reported["sent"] == 3
+    assert reported["head"].endswith("-4")
+    assert f"{reported['store']} (here)" in ready.run("log", "show").text
 
 
 def test_trimmed_messages_are_counted_as_gone(ready: Shell, server: Server) -> None:
@@ -185,9 +197,9 @@ def test_trimmed_messages_are_counted_as_gone(ready: Shell, server: Server) -> N
         return await log.trim()
 
     assert eventually(lambda: ready.with_store(trim)) == 3
-    told = look(ready)
-    assert (told["messages"], told["trimmed"], told["oldest_age_ms"]) == (0, 3, None)
-    assert told["origins"][0]["gone"] == told["origins"][0]["held"] == "1-3"
+    reported = look(ready)
+    assert (reported["messages"], reported["trimmed"], reported["oldest_age_ms"]) == (0, 3, None)
+    assert reported["origins"][0]["gone"] == reported["origins"][0]["held"] == "1-3"
 
 
 def test_edge_user_may_show_the_log(ready: Shell, server: Server) -> None:

@@ -59,13 +59,13 @@ def test_thousands_of_lines_keep_their_order(shell: Shell, queue: str) -> None:
 
 def test_json_has_all_fields_of_a_message(shell: Shell, queue: str) -> None:
     shell.run("put", queue, "--attr", "kind=order", "--attr", "empty=", stdin=NOT_TEXT)
-    told = shell.run("get", queue, "--json").object
-    assert base64.b64decode(told["body"]) == NOT_TEXT
-    assert told["encoding"] == "base64"
-    assert told["attributes"] == {"kind": "order", "empty": ""}
-    assert told["origin"].startswith("cli ")
-    assert abs(told["enqueued_ms"] / 1000 - time.time()) < 60
-    assert (told["acquired"], told["failed"]) == (1, 0)
+    document = shell.run("get", queue, "--json").object
+    assert base64.b64decode(document["body"]) == NOT_TEXT
+    assert document["encoding"] == "base64"
+    assert document["attributes"] == {"kind": "order", "empty": ""}
+    assert document["origin"].startswith("cli ")
+    assert abs(document["enqueued_ms"] / 1000 - time.time()) < 60
+    assert (document["acquired"], document["failed"]) == (1, 0)
 
 
 def test_peek_takes_nothing(shell: Shell, queue: str) -> None:
@@ -114,8 +114,8 @@ def test_batch_can_be_repeated_in_another_trace(shell: Shell, queue: str) -> Non
     """Check that a repeated batch may differ in its trace, which each run has of its own (docs/tracing.md), only."""
 
     def put(*attributes: str, code: int = 0) -> str:
-        said = [part for each in attributes for part in ("--attr", each)]
-        return shell.run("put", queue, "a", "--batch-id", "monday", *said, code=code).err
+        results = [part for each in attributes for part in ("--attr", each)]
+        return shell.run("put", queue, "a", "--batch-id", "monday", *results, code=code).err
 
     first, second = [f"traceparent=00-{number:032x}-{number:016x}-01" for number in (1, 2)]
     put(first, "colour=red")
@@ -152,7 +152,7 @@ def test_put_into_full_queue_reports_stored_messages(shell: Shell, new_queue: Ca
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "text"),
     [
         (["--attr", "novalue", "x"], "KEY=VALUE"),
         (["--null", "x"], "--lines"),
@@ -160,8 +160,8 @@ def test_put_into_full_queue_reports_stored_messages(shell: Shell, new_queue: Ca
         (["--file", "missing"], "No such file"),
     ],
 )
-def test_wrong_use_of_put(shell: Shell, queue: str, arguments: list[str], says: str) -> None:
-    assert says in shell.fails("put", queue, *arguments, code=2)
+def test_wrong_use_of_put(shell: Shell, queue: str, arguments: list[str], text: str) -> None:
+    assert text in shell.fails("put", queue, *arguments, code=2)
     assert shell.stats(queue)["added"] == 0
 
 
@@ -170,8 +170,8 @@ def test_message_that_is_too_long(shell: Shell, queue: str) -> None:
 
 
 def test_an_unknown_queue_is_not_found(shell: Shell) -> None:
-    for command in (["put", "nobody", "x"], ["get", "nobody"], ["peek", "nobody"]):
-        assert shell.fails(*command, code=4) == "queue_unknown: there is no queue 'nobody'"
+    for command in (["put", "missing", "x"], ["get", "missing"], ["peek", "missing"]):
+        assert shell.fails(*command, code=4) == "queue_unknown: there is no queue 'missing'"
 
 
 def test_queue_names_may_be_any_bytes(shell: Shell) -> None:

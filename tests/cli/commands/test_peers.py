@@ -40,9 +40,9 @@ def test_apply_is_idempotent(shell: Shell, peers: None) -> None:
 
 @pytest.mark.usefixtures("peers")
 def test_list_shows_all_peers(shell: Shell) -> None:
-    told = shell.run("peer", "list", "--json").objects
-    assert [one["name"] for one in told] == ["shop", "warehouse"]
-    assert [told[0]["spec"], told[0]["owner"]] == [SHOP, "file"]
+    document = shell.run("peer", "list", "--json").objects
+    assert [one["name"] for one in document] == ["shop", "warehouse"]
+    assert [document[0]["spec"], document[0]["owner"]] == [SHOP, "file"]
     table = shell.run("peer", "list").text.splitlines()
     assert table[0].split() == ["peer", "protocol", "owner", "addresses"]
     assert table[2].split() == ["shop", "rqp-mca", "file", "10.0.0.7,", "shop.example.org:11311"]
@@ -69,8 +69,11 @@ def test_peers_of_rings_and_of_the_text_service(shell: Shell) -> None:
     )
     applied = shell.run("peer", "apply", "-f", "-", stdin=text.encode())
     assert applied.text == "created: peer depots\ncreated: peer east\n"
-    told = shell.run("peer", "list", "--json").objects
-    assert [(one["name"], one["spec"]["protocol"]) for one in told] == [("depots", "ring"), ("east", "text")]
+    document = shell.run("peer", "list", "--json").objects
+    assert [(one["name"], one["spec"]["protocol"]) for one in document] == [
+        ("depots", "ring"),
+        ("east", "text"),
+    ]
     shell.run("peer", "delete", "depots", "east")
 
 
@@ -81,9 +84,9 @@ def test_unreadable_peer_is_listed_and_can_be_replaced(shell: Shell) -> None:
         await store.registry.link.call("HSET", keys.peers, "shop", '{"protocol":"pigeon","addresses":["a"]}')
 
     shell.with_store(break_it)
-    told = shell.run("peer", "list", "--json").objects
-    assert [one["name"] for one in told] == ["shop", "warehouse"]
-    assert told[0]["unreadable"].startswith("protocol: ")
+    document = shell.run("peer", "list", "--json").objects
+    assert [one["name"] for one in document] == ["shop", "warehouse"]
+    assert document[0]["unreadable"].startswith("protocol: ")
     table = shell.run("peer", "list").text.splitlines()
     assert table[2].split()[:3] == ["shop", "unreadable", "protocol:"]
     assert shell.fails("peer", "show", "shop", code=1).startswith("store_fault: the document of peer 'shop'")
@@ -119,7 +122,7 @@ def test_peer_names_are_unique_among_peers(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    ("spec", "output"),
     [
         ("{protocol: rqp-mca, addresses: 10.0.0.7}", "spec.addresses: write a list of addresses"),
         (
@@ -134,9 +137,9 @@ def test_peer_names_are_unique_among_peers(shell: Shell) -> None:
         ("{protocol: rqp-cast, addresses: [a], window: 5}", "spec: window applies to protocol rqp-mca only"),
     ],
 )
-def test_invalid_documents_are_refused(shell: Shell, spec: str, says: str) -> None:
+def test_invalid_documents_are_refused(shell: Shell, spec: str, output: str) -> None:
     text = f"kind: Peer\nmetadata: {{name: bad}}\nspec: {spec}\n"
     error = shell.fails("peer", "apply", "-f", "-", code=2, stdin=text.encode())
     assert error.startswith("bad_document: -: document 1 (bad): ")
-    assert says in error
+    assert output in error
     shell.fails("peer", "show", "bad", code=4)

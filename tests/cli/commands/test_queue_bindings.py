@@ -40,7 +40,7 @@ def test_document_can_remove_bindings(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "text"),
     [
         (["--bindings-text-subscribe", "a", "--bindings-text-subscribe", "b c"], "subscribe.1: a pattern is"),
         (
@@ -49,20 +49,20 @@ def test_document_can_remove_bindings(shell: Shell) -> None:
         ),
     ],
 )
-def test_invalid_options_are_refused(shell: Shell, options: list[str], says: str) -> None:
-    assert says in shell.fails("queue", "create", "bad-binding", *options, code=2)
+def test_invalid_options_are_refused(shell: Shell, options: list[str], text: str) -> None:
+    assert text in shell.fails("queue", "create", "bad-binding", *options, code=2)
     shell.fails("queue", "show", "bad-binding", code=4)
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    ("spec", "output"),
     [
         ("{bindings: {text: {subscribe: abc}}}", "subscribe: write a list, as in [order.new, 'audit.*']"),
         ("{bindings: {mqtt: {}}}", "spec.bindings.mqtt: unknown; allowed: text, rqpMca, rqpCast, ring"),
     ],
 )  # fmt: skip
-def test_invalid_documents_are_refused(shell: Shell, spec: str, says: str) -> None:
+def test_invalid_documents_are_refused(shell: Shell, spec: str, output: str) -> None:
     text = f"metadata: {{name: bad-binding}}\nspec: {spec}\n"
     error = shell.fails("queue", "apply", "-f", "-", code=2, stdin=text.encode())
     assert error.startswith("bad_document: -: document 1 (bad-binding): ")
-    assert says in error
+    assert output in error

@@ -25,8 +25,8 @@ def gone(shell: Shell) -> Iterator[Callable[[str], None]]:
 def test_options_set_the_target(shell: Shell, new_queue: Callable[..., str]) -> None:
     peers = ("--remote-peers", "shop", "--remote-peers", "warehouse")
     name = new_queue(*REMOTE, *peers, "--no-remote-reliable", "--remote-max-message-bytes", "5")
-    told = shell.run("queue", "show", name, "--json").object["spec"]
-    assert told["remote"] == {
+    document = shell.run("queue", "show", name, "--json").object["spec"]
+    assert document["remote"] == {
         "protocol": "rqp-mca",
         "queueId": 7,
         "peers": ["shop", "warehouse"],
@@ -45,8 +45,8 @@ def test_options_set_numbers(
         *("--bindings-rqp-cast-key", "9", "--bindings-rqp-cast-duplicate-result", "success"),
     )
     gone(name)
-    told = shell.run("queue", "show", name, "--json").object["spec"]["bindings"]
-    assert told == {
+    document = shell.run("queue", "show", name, "--json").object["spec"]["bindings"]
+    assert document == {
         "rqpMca": {"queueId": 7, "exclusive": False},
         "rqpCast": {"key": 9, "duplicateResult": "success"},
     }
@@ -74,14 +74,14 @@ def test_show_does_not_list_shared_consumers(shell: Shell, new_queue: Callable[.
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "text"),
     [
         (["--remote-queue-id", "7"], "remote.protocol: missing"),
         ([*REMOTE, "--remote-key", "7"], "remote: key does not apply to protocol rqp-mca: remove it"),
     ],
 )
-def test_invalid_options_are_refused(shell: Shell, options: list[str], says: str) -> None:
-    assert says in shell.fails("queue", "create", "bad-remote", *options, code=2)
+def test_invalid_options_are_refused(shell: Shell, options: list[str], text: str) -> None:
+    assert text in shell.fails("queue", "create", "bad-remote", *options, code=2)
     shell.fails("queue", "show", "bad-remote", code=4)
 
 
@@ -96,14 +96,14 @@ def test_numbers_are_checked_before_any_change(shell: Shell, gone: Callable[[str
     shell.run("queue", "apply", "-f", "-", stdin=numbered(n1=101, n2=102))
     gone("n1")
     gone("n2")
-    for text, says in (
+    for text, reported in (
         (numbered(n3=103, n4=101), "document 2 (n4): spec.bindings: rqp-mca 101 is the number of queue 'n1'"),
         (numbered(n3=103, n4=103), "document 2 (n4): spec.bindings: rqp-mca 103 is the number of queue 'n3'"),
         (numbered(n1=102, n2=101), "document 1 (n1): spec.bindings: rqp-mca 102 is the number of queue 'n2'"),
     ):
         error = shell.run("queue", "apply", "-f", "-", code=1, stdin=text).err
         assert error.startswith("penstock: document_refused: -: ")
-        assert says in error
+        assert reported in error
         shell.fails("queue", "show", "n3", code=4)
     passed_on = shell.run("queue", "apply", "-f", "-", stdin=numbered(n1=103, n2=101))
     assert passed_on.text == "changed: n1\nchanged: n2\n", "what one queue releases is free for the next"
@@ -121,7 +121,7 @@ def test_two_queues_with_one_target_are_refused(shell: Shell, gone: Callable[[st
     shell.run("queue", "apply", "-f", "-", stdin=leading(r1="west", r2="south"))
     gone("r1")
     gone("r2")
-    for text, says in (
+    for text, reported in (
         (
             leading(r3="east", r4="north, west"),
             "document 2 (r4): spec.remote: queue 'r1' already leads to rqp-mca 73 at peer west",
@@ -138,7 +138,7 @@ def test_two_queues_with_one_target_are_refused(shell: Shell, gone: Callable[[st
     ):
         error = shell.run("queue", "apply", "-f", "-", code=1, stdin=text).err
         assert error.startswith("penstock: document_refused: -: ")
-        assert says in error
+        assert reported in error
         shell.fails("queue", "show", "r3", code=4)
     options = ("--remote-protocol", "rqp-mca", "--remote-queue-id", "73")
     error = shell.fails("queue", "create", "r3", *options, "--remote-peers", "west", code=1)

@@ -23,8 +23,8 @@ def test_options_set_inbox_and_outbox(
 ) -> None:
     name = new_queue("--bindings-ring-inbox", "7", "--bindings-ring-outbox", "8")
     gone(name)
-    told = shell.run("queue", "show", name, "--json").object["spec"]["bindings"]
-    assert told == {"ring": {"inbox": 7, "outbox": 8}}
+    document = shell.run("queue", "show", name, "--json").object["spec"]["bindings"]
+    assert document == {"ring": {"inbox": 7, "outbox": 8}}
     error = shell.fails("queue", "create", "second", "--bindings-ring-inbox", "7", code=1)
     assert error.startswith(f"number_taken: queue '{name}' is the inbox of ring group 7: each group has one")
     shell.fails("queue", "show", "second", code=4)

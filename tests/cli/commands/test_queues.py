@@ -25,8 +25,8 @@ def test_options_set_the_spec(shell: Shell) -> None:
     options = ["--max-length", "7", "--message-ttl", "90s", "--overflow", "dead_letter_oldest", "--paused"]
     options += ["--dead-letter-retention", "2d", "--delivery", "at-most-once"]
     shell.run("queue", "create", "fine", *options)
-    told = shell.run("queue", "show", "fine", "--json").object
-    assert told["spec"] == {
+    document = shell.run("queue", "show", "fine", "--json").object
+    assert document["spec"] == {
         "maxLength": 7,
         "messageTTL": "90s",
         "overflow": "dead_letter_oldest",
@@ -35,7 +35,7 @@ def test_options_set_the_spec(shell: Shell) -> None:
         "ackLevel": "fsync",
         "delivery": "at-most-once",
     }
-    assert (told["owner"], told["domain"], told["ackLevel"]) == ("cli", "main", "fsync")
+    assert (document["owner"], document["domain"], document["ackLevel"]) == ("cli", "main", "fsync")
 
 
 def test_show_output_can_be_applied(shell: Shell, new_queue: Callable[..., str]) -> None:
@@ -54,7 +54,7 @@ def test_show_output_can_be_applied(shell: Shell, new_queue: Callable[..., str])
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "says"),
+    ("options", "code", "text"),
     [
         (["x", "--max-length", "many"], 2, "bad_document: maxLength: must be a valid integer"),
         (
@@ -67,8 +67,8 @@ def test_show_output_can_be_applied(shell: Shell, new_queue: Callable[..., str])
         (["a\nb"], 2, "bad_name: a queue's name has no control characters"),
     ],
 )
-def test_invalid_queues_are_refused(shell: Shell, options: list[str], code: int, says: str) -> None:
-    assert says in shell.fails("queue", "create", *options, code=code)
+def test_invalid_queues_are_refused(shell: Shell, options: list[str], code: int, text: str) -> None:
+    assert text in shell.fails("queue", "create", *options, code=code)
     shell.fails("queue", "show", "x", code=4)
 
 
@@ -124,12 +124,12 @@ def test_apply_is_idempotent(shell: Shell) -> None:
     shell.run("put", "apply-a", "kept")
     shell.write("queues.yaml", (TWO % {"prefix": "apply"}).replace("maxLength: 5", "maxLength: 6"))
     assert changes(shell) == ["changed", "unchanged"]
-    told = shell.run("queue", "show", "apply-a", "--json").object
-    assert (told["spec"]["maxLength"], told["stats"]["ready"]) == (6, 1)
+    document = shell.run("queue", "show", "apply-a", "--json").object
+    assert (document["spec"]["maxLength"], document["stats"]["ready"]) == (6, 1)
 
 
 @pytest.mark.parametrize(
-    ("document", "says"),
+    ("document", "text"),
     [
         (
             "metadata: {name: z}\nspec: {maxLenght: 3}",
@@ -145,9 +145,9 @@ def test_apply_is_idempotent(shell: Shell) -> None:
         ("kind: List", "document 2: kind: must be 'Queue' or 'Peer', not 'List'"),
     ],
 )
-def test_one_invalid_document_prevents_all_changes(shell: Shell, document: str, says: str) -> None:
+def test_one_invalid_document_prevents_all_changes(shell: Shell, document: str, text: str) -> None:
     path = shell.write("bad.yaml", f"metadata: {{name: good}}\n---\n{document}\n")
-    assert says in shell.fails("queue", "apply", "-f", str(path), code=2)
+    assert text in shell.fails("queue", "apply", "-f", str(path), code=2)
     shell.fails("queue", "show", "good", code=4)
 
 
@@ -192,8 +192,11 @@ def test_release_of_an_orphaned_queue(shell: Shell, queue: str) -> None:
         lambda store: store.catalogue.declare(queue, QueueSpec(max_length=7), owner, replace=True)
     )
     assert shell.run("queue", "release", queue).text == f"released {queue}, which belonged to {owner}\n"
-    told = shell.run("queue", "show", queue, "--json").object
-    assert (told["owner"], told["spec"]) == (f"released {owner}", {"maxLength": 7, "ackLevel": "fsync"})
+    document = shell.run("queue", "show", queue, "--json").object
+    assert (document["owner"], document["spec"]) == (
+        f"released {owner}",
+        {"maxLength": 7, "ackLevel": "fsync"},
+    )
     error = shell.fails("queue", "release", queue, code=1)
     assert error.startswith(
         f"not_owned: queue {queue!r} belongs to 'released {owner}' and to no Kubernetes resource"

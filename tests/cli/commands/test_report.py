@@ -39,8 +39,8 @@ def clear(shell: Shell) -> Iterator[Shell]:
 
 def test_no_report_yet(clear: Shell) -> None:
     assert clear.fails("report", code=4) == "not_found: no report yet: run the analytics job"
-    told = json.loads(clear.run("report", "--json", code=4).err)
-    assert (told["error"], told["exit"]) == ("not_found", 4)
+    body = json.loads(clear.run("report", "--json", code=4).err)
+    assert (body["error"], body["exit"]) == ("not_found", 4)
 
 
 def test_report_as_json(clear: Shell) -> None:
@@ -55,7 +55,7 @@ def test_report_as_text(clear: Shell) -> None:
         "2025-11-23 17:00 until now, 2025-11-24 16:00:00 UTC (24 hours, 2 with records, the last one incomplete); "
         "run 2025-11-24T16, "
     )
-    said = [" ".join(line.split()) for line in lines]
+    results = [" ".join(line.split()) for line in lines]
     for wanted in (
         "incomplete: samples lost 15, streams deleted or rewound 2, quarantined 5, too late for the tables 4",
         "published 1,200, 337.6 KiB",
@@ -74,14 +74,14 @@ def test_report_as_text(clear: Shell) -> None:
         "tmq 10.0.0.1 12",
         "tmq 2 30 44 488.3 KiB 439.5 KiB busy 1",
     ):
-        assert wanted in said, (wanted, said)
+        assert wanted in results, (wanted, results)
 
 
 def test_complete_period_has_an_end(clear: Shell) -> None:
     period = {**document()["period"], "is_running": False}
     give(clear, report(period=period))
-    said = clear.run("report").text.splitlines()[0]
-    assert said.startswith("2025-11-23 17:00 to 2025-11-24 17:00 UTC (24 hours, 2 with records); run ")
+    line = clear.run("report").text.splitlines()[0]
+    assert line.startswith("2025-11-23 17:00 to 2025-11-24 17:00 UTC (24 hours, 2 with records); run ")
 
 
 def test_report_of_an_older_job(clear: Shell) -> None:
@@ -106,9 +106,9 @@ def test_report_is_escaped_on_a_terminal(clear: Shell) -> None:
 def test_report_of_unknown_version_is_refused(clear: Shell) -> None:
     write(clear, "1 " + json.dumps({**document(), "version": 2}))
     for how in ((), ("--json",)):
-        said = clear.run("report", *how, code=1).err
-        assert "report_unknown" in said
-        assert "has version 2, and this program reads version 1" in said
+        output = clear.run("report", *how, code=1).err
+        assert "report_unknown" in output
+        assert "has version 2, and this program reads version 1" in output
 
 
 def test_invalid_report_is_a_store_fault(clear: Shell) -> None:

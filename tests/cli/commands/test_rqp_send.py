@@ -28,8 +28,8 @@ def stays(shell: Shell, number: int) -> str:
 
 def declare(shell: Shell, name: str, protocol: str, **remote: Any) -> str:
     paused = remote.pop("paused", False)
-    said = {"protocol": protocol, "peers": ["nobody"], **remote}
-    spec = QueueSpec.model_validate({"remote": said, "paused": paused})
+    fields = {"protocol": protocol, "peers": ["missing"], **remote}
+    spec = QueueSpec.model_validate({"remote": fields, "paused": paused})
     shell.with_store(lambda store: store.catalogue.declare(name, spec, "test"))
     return name
 
@@ -50,20 +50,20 @@ async def _paused(store: Store, name: str) -> None:
 
 def test_attribute_certain_must_be_true_or_false(shell: Shell, stays: str) -> None:
     shell.run("put", stays, "--attr", "certain=false", "not kept")
-    said = shell.fails("put", stays, "--attr", "certain=no", "refused", code=2)
-    assert "the attribute certain must be true or false in a transmission queue, not 'no'" in said
+    output = shell.fails("put", stays, "--attr", "certain=no", "refused", code=2)
+    assert "the attribute certain must be true or false in a transmission queue, not 'no'" in output
     queue = shell.with_store(lambda store: store.catalogue.find(stays))
     remote = queue.spec.remote
-    assert [remote.is_certain({"certain": told}) for told in ("false", "False", "true", False, "no")] == [
-        *(False, False, True, False, True)
-    ]
+    assert [
+        remote.is_certain({"certain": reported}) for reported in ("false", "False", "true", False, "no")
+    ] == [*(False, False, True, False, True)]
 
 
 def test_message_is_stored_with_its_reliability(shell: Shell, stays: str, number: int) -> None:
     assert shell.run("rqp", "send", "--key", str(number), "as the queue says").text == f"stored in {stays}\n"
     shell.run("rqp", "send", "--key", str(number), "--reliable", "certain")
-    told = shell.run("rqp", "send", "--queue", stays, "--unreliable", "--json", "uncertain").object
-    assert told == {"queue": stays, "state": "stored"}
+    document = shell.run("rqp", "send", "--queue", stays, "--unreliable", "--json", "uncertain").object
+    assert document == {"queue": stays, "state": "stored"}
     assert sorted(waiting(shell, stays), key=str) == [
         ("as the queue says", None),
         ("certain", True),
@@ -86,8 +86,8 @@ def test_best_transmission_queue_is_chosen(shell: Shell, number: int) -> None:
     declare(shell, f"cast{number}", "rqp-cast", key=number, reliable=False)
 
     def sent(*options: str) -> str:
-        told = shell.run("rqp", "send", "--queue-id", str(number), "--json", *options, "x").object
-        return str(told["queue"])
+        document = shell.run("rqp", "send", "--queue-id", str(number), "--json", *options, "x").object
+        return str(document["queue"])
 
     assert (sent(), sent("--reliable"), sent("--unreliable")) == (kept, kept, once)
     shell.run("queue", "delete", kept, "--yes")
@@ -99,29 +99,29 @@ def test_best_transmission_queue_is_chosen(shell: Shell, number: int) -> None:
 def test_ambiguous_transmission_queue_is_refused(shell: Shell, number: int) -> None:
     for letter in "ab":
         declare(shell, f"{letter}{number}", "rqp-cast", key=number, peers=[letter])
-    said = shell.fails("rqp", "send", "--key", str(number), "x", code=2)
-    assert said == f"several_queues: a{number}, b{number} lead there: choose one with --queue"
+    output = shell.fails("rqp", "send", "--key", str(number), "x", code=2)
+    assert output == f"several_queues: a{number}, b{number} lead there: choose one with --queue"
     assert shell.run("rqp", "send", "--queue", f"b{number}", "x").text == f"stored in b{number}\n"
 
 
 def test_messages_that_cannot_be_sent(shell: Shell, queue: str, stays: str, number: int) -> None:
     elsewhere = next(_numbers)
-    said = shell.fails("rqp", "send", "--key", str(elsewhere), "x", code=4)
+    output = shell.fails("rqp", "send", "--key", str(elsewhere), "x", code=4)
     options = f"--remote-protocol rqp-cast --remote-key {elsewhere}`"
-    assert said.startswith(f"not_found: no transmission queue leads to key {elsewhere} of rqp-cast")
-    assert said.endswith(options)
+    assert output.startswith(f"not_found: no transmission queue leads to key {elsewhere} of rqp-cast")
+    assert output.endswith(options)
     shell.run("queue", "create", f"made{elsewhere}", *options.removesuffix("`").split())
     shell.run("rqp", "send", "--key", str(elsewhere), "x")
     assert shell.fails("rqp", "send", "--queue-id", str(number), "x", code=4).startswith("not_found")
-    assert shell.fails("rqp", "send", "--queue", "nowhere", "x", code=4).startswith("queue_unknown")
+    assert shell.fails("rqp", "send", "--queue", "missing", "x", code=4).startswith("queue_unknown")
     assert "is no transmission queue" in shell.fails("rqp", "send", "--queue", queue, "x", code=2)
     for options_ in ((), ("--key", "1", "--queue-id", "1"), ("--key", "1", "--queue", "a")):
         assert "name the target" in shell.fails("rqp", "send", *options_, "x", code=2)
     assert "usage" in shell.fails("rqp", "send", "--key", str(1 << 32), "x", code=2)
     large = b"x" * ((1 << 20) + 1)
     for wait in ((), ("--wait",)):
-        said = shell.fails("rqp", "send", "--key", str(number), *wait, stdin=large, code=1)
-        assert said.startswith("too_large_for_peers")
+        output = shell.fails("rqp", "send", "--key", str(number), *wait, stdin=large, code=1)
+        assert output.startswith("too_large_for_peers")
     shell.with_store(lambda store: _paused(store, stays))
     for wait in ((), ("--wait",)):
         assert shell.fails("rqp", "send", "--key", str(number), *wait, "x", code=1).startswith("queue_paused")

@@ -58,9 +58,9 @@ def test_store_stays_unavailable(quiet: Shell, server: Server) -> None:
     """Check that the outcome of a stored message is unknown if the store stays unavailable."""
     sending = Sending(quiet, "--timeout", "3")
     server.kill9()
-    told, said = sending.end(5)
-    assert told == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
-    assert "stored in away, but " in said
+    reported, given = sending.end(5)
+    assert reported == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
+    assert "stored in away, but " in given
 
 
 def test_store_becomes_silent(quiet: Shell, server: Server) -> None:
@@ -69,12 +69,12 @@ def test_store_becomes_silent(quiet: Shell, server: Server) -> None:
     server.stop()
     try:
         began = time.monotonic()
-        told, said = sending.end(5)
+        reported, given = sending.end(5)
         took_s = time.monotonic() - began
     finally:
         server.cont()
-    assert told == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
-    assert json.loads(said)["message"] == "stored in away, but the store is not responding"
+    assert reported == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
+    assert json.loads(given)["message"] == "stored in away, but the store is not responding"
     assert took_s < 3 + LAST_S + REPLY_TIMEOUT_S / 2
 
 
@@ -91,9 +91,9 @@ def test_store_outage_is_reported_once(
 
     monkeypatch.setattr(DeliveryTracker, "poll", fail)
     quiet.with_store(lambda store: confirmed(store, 1.0, as_json=False))
-    said = capfd.readouterr().err
-    assert said.count("waiting: store_unavailable: ") == 1
-    assert "it does not answer" in said
+    output = capfd.readouterr().err
+    assert output.count("waiting: store_unavailable: ") == 1
+    assert "it does not answer" in output
 
 
 def test_store_loses_its_data(quiet: Shell, server: Server) -> None:

@@ -23,18 +23,18 @@ def test_message_taken_by_another_session(quiet: Shell, server: Server) -> None:
     """Check that a message that another session has acknowledged is not confirmed, as only an edge can do that."""
     sending = Sending(quiet)
     sending.work(lambda _, client, got: client.settle(got))
-    told, said = sending.end(1)
-    assert told == {"queue": GOAL, "state": "taken", "reason": "taken"}
-    assert "another session took it out of away: test-" in said
+    reported, given = sending.end(1)
+    assert reported == {"queue": GOAL, "state": "taken", "reason": "taken"}
+    assert "another session took it out of away: test-" in given
     assert fates(server) == []
 
 
 def test_queue_is_purged(quiet: Shell) -> None:
     sending = Sending(quiet)
     quiet.run("queue", "purge", GOAL, "--yes")
-    told, said = sending.end(1)
-    assert told == {"queue": GOAL, "state": "emptied", "reason": "emptied"}
-    assert f"{GOAL} was purged, and the message with it" in said
+    reported, given = sending.end(1)
+    assert reported == {"queue": GOAL, "state": "emptied", "reason": "emptied"}
+    assert f"{GOAL} was purged, and the message with it" in given
 
 
 def test_returned_message_dies(quiet: Shell) -> None:
@@ -43,14 +43,14 @@ def test_returned_message_dies(quiet: Shell) -> None:
     async def fails(_: Store, client: AsyncClient, got: list[Delivery]) -> None:
         await client.release(got, to_end=True)
         got = await client.take(got[0].queue, 10)
-        await client.reject(got, "no_receiver", "nobody has it")
+        await client.reject(got, "no_receiver", "no machine has it")
 
     sending.work(fails)
-    told, said = sending.end(1)
-    assert told == {"queue": GOAL, "state": "dead", "reason": "no_receiver"}
-    complaint = json.loads(said)
+    reported, given = sending.end(1)
+    assert reported == {"queue": GOAL, "state": "dead", "reason": "no_receiver"}
+    complaint = json.loads(given)
     assert complaint["error"] == "no_receiver"
-    assert complaint["message"].endswith(": nobody has it")
+    assert complaint["message"].endswith(": no machine has it")
     letter = quiet.run("dead", "list", GOAL, "--json").object["id"]
     assert f"it became dead letter {letter} of {GOAL}" in complaint["message"]
 
@@ -72,9 +72,9 @@ def _look(shell: Shell) -> None:
 def test_queue_is_deleted(quiet: Shell, server: Server) -> None:
     sending = Sending(quiet)
     quiet.run("queue", "delete", GOAL, "--yes")
-    told, said = sending.end(4)
-    assert told == {"queue": GOAL, "state": "deleted", "reason": "queue_unknown"}
-    assert "queue 'away' was deleted, and the message with it" in said
+    reported, given = sending.end(4)
+    assert reported == {"queue": GOAL, "state": "deleted", "reason": "queue_unknown"}
+    assert "queue 'away' was deleted, and the message with it" in given
     assert fates(server) == []
 
 
@@ -87,8 +87,8 @@ def test_reasons_for_waiting(quiet: Shell, server: Server) -> None:
     declare(quiet, paused=True)
     second = sending.process.stderr.readline().decode()
     assert second == "waiting: queue_paused: queue 'away' is paused\n"
-    _, said = sending.end(5)
-    assert said == (
+    _, given = sending.end(5)
+    assert given == (
         "penstock: queue_paused: queue 'away' is paused; not confirmed within 5 s: the message is still in away"
     )
     assert quiet.stats(GOAL)["ready"] == 1
@@ -160,8 +160,8 @@ def test_last_poll_finds_a_late_confirmation(
 
 def test_last_poll_reports_why_it_waits(quiet: Shell) -> None:
     """Check that the last poll reports why the message waits, also before the first check of the reason."""
-    told, _ = Sending(quiet, "--timeout", "0.3").end(5)
-    assert told == {"queue": GOAL, "state": "waits", "reason": "not_carried"}
+    reported, _ = Sending(quiet, "--timeout", "0.3").end(5)
+    assert reported == {"queue": GOAL, "state": "waits", "reason": "not_carried"}
 
 
 def test_earlier_errors_do_not_end_the_wait(quiet: Shell, server: Server) -> None:
@@ -183,8 +183,8 @@ def test_earlier_errors_do_not_end_the_wait(quiet: Shell, server: Server) -> Non
     report("data_timeout: the peer does not confirm", 0)
     assert sending.process.stderr.readline() == b"waiting: data_timeout: the peer does not confirm\n"
     report("data_timeout: the peer does not confirm", 1)
-    _, said = sending.end(5)
-    assert said == (
+    _, given = sending.end(5)
+    assert given == (
         "penstock: data_timeout: the peer does not confirm: the message stays in away and will be sent later"
     )
     assert quiet.stats(GOAL)["send_errors"] == 4
@@ -197,7 +197,7 @@ def test_signal_ends_the_wait(quiet: Shell, server: Server, signum: signal.Signa
     assert sending.process.stderr is not None
     assert sending.process.stderr.readline().startswith(b"waiting: not_carried")
     sending.process.send_signal(signum)
-    _, said = sending.end(code)
-    assert said == "stopped waiting: it is not confirmed yet and stays in away"
+    _, given = sending.end(code)
+    assert given == "stopped waiting: it is not confirmed yet and stays in away"
     assert quiet.stats(GOAL)["ready"] == 1
     assert fates(server) == []

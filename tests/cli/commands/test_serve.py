@@ -15,7 +15,7 @@ import pytest
 from tests.cli.shell import Shell
 from tests.servers import eventually, free_port
 
-NOWHERE = "redis://127.0.0.1:1"  # no edge connects before it has started
+NO_STORE = "redis://127.0.0.1:1"  # no edge connects before it has started
 DOCUMENT = "edges.tmq.listeners.document"
 
 
@@ -55,15 +55,15 @@ def test_serve_needs_an_edge_and_a_store(alone: Shell) -> None:
 @pytest.mark.parametrize(("setting", "workers"), [("health.port", "1"), (f"{DOCUMENT}.port", "2")])
 def test_port_in_use_names_setting_and_holder(alone: Shell, setting: str, workers: str) -> None:
     with taken() as port:
-        options = ["--store", NOWHERE, "--set", f"{setting}={port}", "--workers", workers]
+        options = ["--store", NO_STORE, "--set", f"{setting}={port}", "--workers", workers]
         error = alone.run("serve", "tmq", *options, code=2).err.splitlines()[-1]
-        told = json.loads(alone.run("serve", "tmq", *options, "--json", code=2).err.splitlines()[-1])
-    says = (
+        document = json.loads(alone.run("serve", "tmq", *options, "--json", code=2).err.splitlines()[-1])
+    text = (
         f"tmq cannot start: cannot listen on 127.0.0.1 port {port}: Address already in use; "
         f"another `penstock up` or `serve` may use it: stop that, or change {setting}"
     )
-    assert error == f"penstock: edge_unusable: {says}"
-    assert told == {"error": "edge_unusable", "message": says, "exit": 2}
+    assert error == f"penstock: edge_unusable: {text}"
+    assert document == {"error": "edge_unusable", "message": text, "exit": 2}
 
 
 def test_missing_tls_files_name_the_setting(alone: Shell) -> None:
@@ -71,7 +71,7 @@ def test_missing_tls_files_name_the_setting(alone: Shell) -> None:
         "penstock.yaml",
         "edges: {tmq: {listeners: {document: {tls: {certificate: server.pem, key: server.key}}}}}",
     )
-    error = alone.fails("serve", "tmq", "--store", NOWHERE, "--workers", "2", code=2)
+    error = alone.fails("serve", "tmq", "--store", NO_STORE, "--workers", "2", code=2)
     assert error == (
         "edge_unusable: tmq cannot start: certificate: server.pem cannot be read: No such file or directory; "
         f"change {DOCUMENT}.tls"
@@ -79,10 +79,10 @@ def test_missing_tls_files_name_the_setting(alone: Shell) -> None:
 
 
 def test_conflict_found_at_start_has_a_label(alone: Shell) -> None:
-    """Check that a conflict of two listeners on one port, each valid by itself, has a label."""
+    """Check that a conflict of two listeners on one port, each valid on its own, has a label."""
     port = free_port()
     both = [f"--set=edges.tmq.listeners.{name}.port={port}" for name in ("document", "reference")]
-    *log, last = alone.run("serve", "tmq", "--store", NOWHERE, "--json", *both, code=2).err.splitlines()
+    *log, last = alone.run("serve", "tmq", "--store", NO_STORE, "--json", *both, code=2).err.splitlines()
     assert json.loads(last)["error"] == "edge_unusable"
     assert f"cannot listen on 127.0.0.1 port {port}" in json.loads(last)["message"]
     assert all("action" in json.loads(line) for line in log)
@@ -90,7 +90,7 @@ def test_conflict_found_at_start_has_a_label(alone: Shell) -> None:
 
 def test_unknown_health_host(alone: Shell) -> None:
     host = ["--set", "health.host=no.such.host.invalid"]
-    error = alone.fails("serve", "tmq", "--store", NOWHERE, *host, code=2)
+    error = alone.fails("serve", "tmq", "--store", NO_STORE, *host, code=2)
     assert error.startswith("edge_unusable: tmq cannot start: cannot listen on no.such.host.invalid port 0: ")
     assert error.endswith("; change health.port or its host")
 

@@ -38,8 +38,10 @@ def test_queue_list_shows_queues_of_available_shards(alone: Shell, cluster: Clus
     assert listed.err.startswith(f"penstock: store_unavailable: 2 queues of domain {lost!r} unreachable: ")
     assert len(listed.err.splitlines()) == 1
 
-    objects = {told["name"]: told for told in alone.run("queue", "list", "--json", code=3).objects}
-    assert [("stats" in told, "unreachable" in told) for _, told in sorted(objects.items())] == [
+    objects = {
+        reported["name"]: reported for reported in alone.run("queue", "list", "--json", code=3).objects
+    }
+    assert [("stats" in reported, "unreachable" in reported) for _, reported in sorted(objects.items())] == [
         (False, True),
         (False, True),
         (True, False),

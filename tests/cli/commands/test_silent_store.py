@@ -80,11 +80,11 @@ def test_unanswered_import_reports_a_range(ready: Shell, server: Server) -> None
         server.cont()
     assert importing.returncode == 5
     assert error.startswith(b"penstock: outcome_unknown: ")
-    told = (
+    text = (
         "(200 dead letters imported, the next 50 may be; continue with --skip 200, which may duplicate those, "
         "or with --skip 250, which may lose them)\n"
     )
-    assert error.decode().endswith(told)
+    assert error.decode().endswith(text)
 
 
 @pytest.mark.parametrize("command", [("queue", "list"), ("peek", "orders"), ("log", "show")])

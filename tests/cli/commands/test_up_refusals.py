@@ -36,8 +36,8 @@ def test_console_reports_a_port_in_use(shell: Shell, command: str, setting: str)
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        said = shell.run(command, "--set", f"{setting}={port}", "--set", f"{other}=0", code=2).err
-    error = said.splitlines()[-1].removeprefix("penstock: ")
+        output = shell.run(command, "--set", f"{setting}={port}", "--set", f"{other}=0", code=2).err
+    error = output.splitlines()[-1].removeprefix("penstock: ")
     assert error.startswith(
         "console_unusable: the console cannot start: " if command == "console" else "bad_settings: "
     )
@@ -48,16 +48,16 @@ def test_console_reports_a_port_in_use(shell: Shell, command: str, setting: str)
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "text"),
     [
         ("metadata: {name: a}\nspec: {maxLenght: 1}", "queues.yaml: document 1 (a): spec.maxLenght: unknown"),
         ("metadata: {name: a}\nspec: {ackLevel: 'replicated:2'}", "needs 2 replicas"),
     ],
 )
-def test_invalid_queues_file_prevents_startup(alone: Shell, content: str, says: str) -> None:
+def test_invalid_queues_file_prevents_startup(alone: Shell, content: str, text: str) -> None:
     alone.write("queues.yaml", content)
-    error = alone.run("up", code=1 if "replicas" in says else 2).err
-    assert says in error
+    error = alone.run("up", code=1 if "replicas" in text else 2).err
+    assert text in error
     assert not processes_in(alone)
 
 
@@ -149,8 +149,8 @@ def test_simultaneous_starts(tmp_path: Path) -> None:
     assert error["message"].startswith(
         "pubsub cannot start: cannot listen on 127.0.0.1 port 7171: Address already in use; "
     )
-    processes = [told for up in staying for told in (*up.told["edges"].values(), up.told["console"])]
-    pages = [told["health"]["port"] for told in processes]
+    processes = [reported for up in staying for reported in (*up.told["edges"].values(), up.told["console"])]
+    pages = [reported["health"]["port"] for reported in processes]
     assert len(set(pages)) == 10
     assert {9162, 9163, 9164, 9165} < set(pages)
     assert len({up.told["console"]["url"] for up in staying}) == 2

@@ -69,15 +69,15 @@ def test_output_of_queue_show_can_be_applied(shell: Shell, name: bytes) -> None:
 
 def test_a_new_queue_with_control_characters_is_refused_in_one_line(shell: Shell) -> None:
     documents = b'kind: Queue\nmetadata: {name: "n\\nl"}\n'
-    told = shell.fails("queue", "apply", "-f", "-", code=1, stdin=documents)
-    assert told.rstrip("\n") == (
+    output = shell.fails("queue", "apply", "-f", "-", code=1, stdin=documents)
+    assert output.rstrip("\n") == (
         r"document_refused: -: document 1 (n\x0al): metadata.name: a queue's name has no control characters "
         "such as line feeds and tabs: choose another name for a new queue"
     )
     wrong = b'kind: Queue\nmetadata: {name: "n\\nl"}\nspec: {"a\\nb": 1}\n'
-    told = shell.fails("queue", "apply", "-f", "-", code=2, stdin=wrong)
-    assert told.startswith(r"bad_document: -: document 1 (n\x0al): spec.'a\nb': unknown; allowed: ")
-    assert told.count("\n") <= 1
+    output = shell.fails("queue", "apply", "-f", "-", code=2, stdin=wrong)
+    assert output.startswith(r"bad_document: -: document 1 (n\x0al): spec.'a\nb': unknown; allowed: ")
+    assert output.count("\n") <= 1
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_a_new_queue_with_control_characters_is_refused_in_one_line(shell: Shell
     ],
 )
 def test_only_queue_names_may_be_any_bytes(shell: Shell, document: str, problem: str) -> None:
-    told = shell.run("queue", "apply", "-f", "-", stdin=document.encode(), code=2).err
-    assert problem in told
+    output = shell.run("queue", "apply", "-f", "-", stdin=document.encode(), code=2).err
+    assert problem in output
 
 
 def test_output_of_kubectl_can_be_applied(shell: Shell) -> None:

@@ -24,7 +24,7 @@ from tests.kit.echo_edge import frame
 from tests.kit.harness import exchange
 
 ROOT = Path(__file__).parents[3]
-NOWHERE = "redis://127.0.0.1:1"  # the fifth edge does not use the store
+NO_STORE = "redis://127.0.0.1:1"  # the fifth edge does not use the store
 
 
 @pytest.fixture
@@ -43,9 +43,9 @@ def found(
 
 @pytest.mark.parametrize("command", ["serve", "up", "config"])
 def test_help_lists_edge_options(found: Shell, command: str) -> None:
-    told = " ".join(found.run(command, "--help").text.split())
-    assert "--cousin HOST:PORT fifth: whom to call; repeatable" in told
-    assert "--frame-timeout SECONDS fifth: how long a frame may take" in told
+    output = " ".join(found.run(command, "--help").text.split())
+    assert "--cousin HOST:PORT fifth: whom to call; repeatable" in output
+    assert "--frame-timeout SECONDS fifth: how long a frame may take" in output
 
 
 def test_other_commands_have_no_edge_options(found: Shell) -> None:
@@ -56,20 +56,20 @@ def test_other_commands_have_no_edge_options(found: Shell) -> None:
 def test_config_shows_edge_options(found: Shell) -> None:
     found.write("penstock.yaml", "edges: {fifth: {neighbours: ['file:1'], frame_timeout_s: 1}}")
     environment = {"PENSTOCK_EDGES__FIFTH__NEIGHBOURS": "a:1,b:2"}
-    told = found.run("config", "--json", **environment).object
-    assert told["settings"]["edges"]["fifth"]["neighbours"] == ["a:1", "b:2"]
-    assert told["origins"]["edges.fifth.neighbours"] == "PENSTOCK_EDGES__FIFTH__NEIGHBOURS"
+    document = found.run("config", "--json", **environment).object
+    assert document["settings"]["edges"]["fifth"]["neighbours"] == ["a:1", "b:2"]
+    assert document["origins"]["edges.fifth.neighbours"] == "PENSTOCK_EDGES__FIFTH__NEIGHBOURS"
     (row,) = [line for line in found.run("config", **environment).text.splitlines() if "fifth.neigh" in line]
     assert "  a:1, b:2  " in row
     flags = ["--cousin", "c:3", "--set", "edges.fifth.neighbours=[d:4]", "--cousin", "e:5"]
-    told = found.run("config", "--json", *flags, **environment).object
-    assert told["settings"]["edges"]["fifth"]["neighbours"] == ["c:3", "e:5"]
-    assert told["origins"]["edges.fifth.neighbours"] == "--cousin"
-    assert told["origins"]["edges.fifth.frame_timeout_s"] == "penstock.yaml"
+    document = found.run("config", "--json", *flags, **environment).object
+    assert document["settings"]["edges"]["fifth"]["neighbours"] == ["c:3", "e:5"]
+    assert document["origins"]["edges.fifth.neighbours"] == "--cousin"
+    assert document["origins"]["edges.fifth.frame_timeout_s"] == "penstock.yaml"
 
 
 @pytest.mark.parametrize(
-    "command", [["config"], ["serve", "fifth", "--store", NOWHERE], ["up", "--store", NOWHERE]]
+    "command", [["config"], ["serve", "fifth", "--store", NO_STORE], ["up", "--store", NO_STORE]]
 )
 def test_errors_name_the_edge_option(found: Shell, command: list[str]) -> None:
     error = found.fails(*command, "--frame-timeout", "soon", code=2)
@@ -96,7 +96,7 @@ def flags_for(both: list[socket.socket]) -> list[str]:
 def test_serve_applies_edge_options(found: Shell) -> None:
     with cousins() as both, open(found.folder / "log", "wb") as log:
         serving = found.spawn(
-            "serve", "fifth", "--store", NOWHERE, "--set", "health.port=0", *flags_for(both), stderr=log
+            "serve", "fifth", "--store", NO_STORE, "--set", "health.port=0", *flags_for(both), stderr=log
         )
         try:
             for one in both:

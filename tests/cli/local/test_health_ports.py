@@ -17,10 +17,10 @@ OTHERS = [
 
 def ports(first: int) -> list[int]:
     """Return the health ports of three edges and the console; one edge has a listener on 9162."""
-    told = {"pubsub": {"text": {"port": 9162}}, "rqp": {}, "tmq": {}}
+    fields = {"pubsub": {"text": {"port": 9162}}, "rqp": {}, "tmq": {}}
     found = {
         name: edges()[name].settings.model_validate({"listeners": listeners})
-        for name, listeners in told.items()
+        for name, listeners in fields.items()
     }
     return health_ports(HealthSettings(port=first), found, OTHERS)
 
@@ -31,12 +31,12 @@ def test_health_ports_skip_configured_ports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "says"),
+    ("first", "text"),
     [
         (9162, "edges.pubsub.listeners.text.port also uses port 9162: change one of them"),
         (65_534, "only 2 are free"),
     ],
 )
-def test_invalid_first_health_port_is_refused(first: int, says: str) -> None:
-    with pytest.raises(SettingsError, match=says):
+def test_invalid_first_health_port_is_refused(first: int, text: str) -> None:
+    with pytest.raises(SettingsError, match=text):
         ports(first)

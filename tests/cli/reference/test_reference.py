@@ -26,8 +26,8 @@ def test_page_is_current() -> None:
 
 
 def test_page_has_every_command() -> None:
-    told = set(re.findall(r"^## penstock (\w+)$", DOCUMENT.read_text(), re.M))
-    assert told == MODULES.keys()
+    output = set(re.findall(r"^## penstock (\w+)$", DOCUMENT.read_text(), re.M))
+    assert output == MODULES.keys()
 
 
 @pytest.mark.parametrize("command", ["up", "queue create", "dead redrive", "sysv", "store rights"])

@@ -15,7 +15,7 @@ from tests.servers import Server
 async def test_last_hop_of_the_header(server: Server) -> None:
     """Check that the last hop of the header counts, as a client may forge earlier ones."""
     async with LiveConsole(server.url, proxy=PROXY) as console:
-        for said, address in [
+        for given, address in [
             (["10.1.2.3"], "10.1.2.3"),
             (["8.8.8.8, 10.1.2.3"], "10.1.2.3"),
             (["10.1.2.3", "8.8.8.8"], "8.8.8.8"),
@@ -29,11 +29,11 @@ async def test_last_hop_of_the_header(server: Server) -> None:
             ([], "127.0.0.1"),
         ]:
             headers = CIMultiDict({"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"})
-            for each in said:
+            for each in given:
                 headers.add("X-Forwarded-For", each)
             await console.ask("PUT", "/queues/orders", {"ackLevel": "memory"}, headers=headers)
             (line,) = (await console.get("/audit?limit=1", headers=headers)).items
-            assert line["address"] == address, said
+            assert line["address"] == address, given
 
 
 async def test_address_of_requests_with_a_token(server: Server) -> None:

@@ -120,8 +120,10 @@ class TestProxy:
             assert lines == [
                 ("ann", "", "proxy", action, "forbidden") for action in ("queue.put", "queue.list", "me.show")
             ]
-            told = [(line["who"], line["role"], line["what"], line["target"]) for line in console.audited()]
-            assert told == [
+            results = [
+                (line["who"], line["role"], line["what"], line["target"]) for line in console.audited()
+            ]
+            assert results == [
                 ("ann", None, "me.show", ""),
                 ("ann", None, "queue.list", ""),
                 ("ann", None, "queue.put", "orders"),
@@ -167,13 +169,13 @@ async def _put_as(console: LiveConsole, user: bytes) -> bytes:
     """Publish as this user; return the head of the response."""
     body = b'{"body": "a"}'
     head = b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    said = b"X-Forwarded-User: %s\r\nX-Forwarded-Groups: root\r\nContent-Length: %d\r\n\r\n" % (
+    given = b"X-Forwarded-User: %s\r\nX-Forwarded-Groups: root\r\nContent-Length: %d\r\n\r\n" % (
         user,
         len(body),
     )
     reader, writer = await asyncio.open_connection(*console.place)
     try:
-        writer.write(head + said + body)
+        writer.write(head + given + body)
         async with asyncio.timeout(PATIENCE_S):
             return await reader.readuntil(b"\r\n\r\n")
     finally:
@@ -218,8 +220,8 @@ class TestSettings:
 
 
 async def test_settings_are_shown_without_digests(guarded: LiveConsole) -> None:
-    told = await guarded.found("/config", token="rule")
-    assert told["settings"]["console"]["refresh_s"] == 0.1
+    document = await guarded.found("/config", token="rule")
+    assert document["settings"]["console"]["refresh_s"] == 0.1
     text = (await guarded.get("/config", token="rule")).body
     for token in TOKENS:
         assert token["sha256"].encode() not in text
@@ -247,8 +249,8 @@ def test_repetitions_are_logged_after_a_minute(caplog: pytest.LogCaptureFixture)
     assert len(caplog.records) == MAX_ADDRESSES + 1
     now = 60.0
     requests.add("10.7", "GET", "/")
-    told = [record.getMessage() for record in caplog.records[MAX_ADDRESSES + 1 :]]
-    assert told == [
+    results = [record.getMessage() for record in caplog.records[MAX_ADDRESSES + 1 :]]
+    assert results == [
         "rejected 1 more unauthenticated requests from 10.7",
         f"rejected {2 * MAX_ADDRESSES - 1} more unauthenticated requests from others",
         "rejected unauthenticated request from 10.7",

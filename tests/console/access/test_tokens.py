@@ -28,8 +28,8 @@ def of_digest(text: str, name: str) -> Token:
     return Token.model_validate({"name": name, "role": "admin", "sha256": sha256})
 
 
-def who(tokens: Tokens, said: str) -> str | None:
-    found = tokens.find(said.encode())
+def who(tokens: Tokens, text: str) -> str | None:
+    found = tokens.find(text.encode())
     return found.name if found is not None else None
 
 

@@ -113,8 +113,10 @@ async def test_damaged_dead_letter_is_named(console: LiveConsole, field: str, va
     (identifier,) = await console.bury(queue, b"1")
     link, key = console.tools.registry.link, queue.keys[6]
     ((_, fields),) = await link.call("XRANGE", key, identifier, identifier)
-    told = {**dict(zip(fields[::2], fields[1::2], strict=True)), field.encode(): value}
-    spoilt = (await link.call("XADD", key, "*", *(part for pair in told.items() for part in pair))).decode()
+    expected = {**dict(zip(fields[::2], fields[1::2], strict=True)), field.encode(): value}
+    spoilt = (
+        await link.call("XADD", key, "*", *(part for pair in expected.items() for part in pair))
+    ).decode()
     for path in (DEAD, f"{DEAD}?cursor={encode_cursor('dead', queue.qid, identifier)}", f"{DEAD}/{spoilt}"):
         reply = await console.get(path)
         assert (reply.status, reply.label) == (500, "store_fault")

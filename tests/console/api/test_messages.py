@@ -107,8 +107,8 @@ async def test_invalid_cursors(console: LiveConsole) -> None:
         ["jobs", "QID", "1"],
         ["messages"],
     ]:
-        said = [queue.qid if part == "QID" else part for part in place]
-        reply = await console.get(f"{PUT}?cursor={encode_cursor(*said)}")
+        results = [queue.qid if part == "QID" else part for part in place]
+        reply = await console.get(f"{PUT}?cursor={encode_cursor(*results)}")
         assert (reply.status, reply.label) == (400, "bad_cursor")
 
 

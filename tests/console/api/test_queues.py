@@ -85,9 +85,9 @@ class TestConditions:
         await console.declare("orders")
         assert (await console.ask("PUT", "/queues/orders", SPEC, headers=replace)).status == 200
         tag = (await console.etag("/queues/orders"))["If-Match"]
-        for said in (f'"other", {tag}', f"W/{tag}"):
+        for given in (f'"other", {tag}', f"W/{tag}"):
             assert (
-                await console.ask("PUT", "/queues/orders", SPEC, headers={"If-Match": said})
+                await console.ask("PUT", "/queues/orders", SPEC, headers={"If-Match": given})
             ).status == 200
         weak = {"If-Match": f'W/"{"0" * 32}"'}
         assert (await console.ask("DELETE", "/queues/orders", headers=weak)).status == 412

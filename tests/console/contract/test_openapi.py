@@ -12,21 +12,21 @@ from tests.console.live_console import LiveConsole
 
 
 def test_all_routes_are_documented() -> None:
-    told = document(ROUTES)
-    found = {(method.upper(), path) for path, item in told["paths"].items() for method in item}
+    body = document(ROUTES)
+    found = {(method.upper(), path) for path, item in body["paths"].items() for method in item}
     assert found == {(route.method, f"/api/v1{route.path}") for route in ROUTES}
-    ids = [operation["operationId"] for item in told["paths"].values() for operation in item.values()]
+    ids = [operation["operationId"] for item in body["paths"].values() for operation in item.values()]
     assert len(set(ids)) == len(ids)
 
 
 def test_references_resolve() -> None:
-    told = document(ROUTES)
-    parts = json.dumps(told).split('"$ref": "')[1:]
+    body = document(ROUTES)
+    parts = json.dumps(body).split('"$ref": "')[1:]
     led_to = [part.partition('"')[0].partition("#/components/schemas/") for part in parts]
     assert led_to
     for before, _, name in led_to:
         assert before == ""
-        assert name in told["components"]["schemas"]
+        assert name in body["components"]["schemas"]
 
 
 def test_enums_are_documented() -> None:
@@ -65,5 +65,5 @@ def test_required_headers() -> None:
         ("post", "/queues/{name}/messages", "429", {"Retry-After"}),
         ("get", "/me", "503", {"Retry-After"}),
     ]:
-        told = document(ROUTES)["paths"][PREFIX + path][method]["responses"][status]["headers"]
-        assert {name for name, header in told.items() if header["required"]} == names
+        body = document(ROUTES)["paths"][PREFIX + path][method]["responses"][status]["headers"]
+        assert {name for name, header in body.items() if header["required"]} == names

@@ -62,11 +62,11 @@ def test_samples_contain_no_known_token() -> None:
     found = samples()
     assert "console.md" in [page for page, _ in found]
     for page, sample in found:
-        said = [token for token in sample.get("tokens", []) if "sha256" in token]
-        if said:
+        results = [token for token in sample.get("tokens", []) if "sha256" in token]
+        if results:
             with pytest.raises(ValueError, match="SHA-256 digest"):
                 ConsoleSettings.model_validate(sample)
-        for token in said:
+        for token in results:
             token["sha256"] = secrets.token_hex(32)
         assert ConsoleSettings.model_validate(sample), page
 

@@ -185,8 +185,8 @@ class TestTotals:
         totals.known_ms = 100_000
         for each in (flow(115_000, in_=100), flow(120_000, in_=50, out=20), flow(110_000, 5_000, acked=30)):
             totals.add(each)
-        told = Totals.rates([totals], 100_000, 10_000, 3)
-        assert told == {
+        reported = Totals.rates([totals], 100_000, 10_000, 3)
+        assert reported == {
             "in": [5.0, 10.0, 0.0],
             "out": [0.0, 2.0, 0.0],
             "acked": [3.0, 0.0, 0.0],
@@ -208,9 +208,9 @@ class TestTotals:
         totals.known_ms = 1
         for at in range(1, 1001):
             totals.add(flow(at * 10_000, in_=1))
-        told = Totals.rates([totals], 20_000, 10_000, 998)["in"]
-        assert told[-6:] == [0.1] * 6
-        assert sum(number or 0 for number in told) < 1, "older samples are removed"
+        reported = Totals.rates([totals], 20_000, 10_000, 998)["in"]
+        assert reported[-6:] == [0.1] * 6
+        assert sum(number or 0 for number in reported) < 1, "older samples are removed"
 
 
 async def test_periods_and_steps(console: LiveConsole) -> None:

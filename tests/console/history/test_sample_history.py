@@ -153,8 +153,8 @@ class TestSteps:
         [(0.0, 3), (1.0, 2), (10_000.0, 2), (10_001.0, 1), (1e9, 0), (float("inf"), 0)],
     )
     def test_steps_not_read_yet_are_null(self, behind_ms: float, known: int) -> None:
-        told = self.STEPS.document({"in": [1, 2, 3]}, complete=False, behind_ms=behind_ms)
-        assert told["series"]["in"] == [1, 2, 3][:known] + [None] * (3 - known)
+        document = self.STEPS.document({"in": [1, 2, 3]}, complete=False, behind_ms=behind_ms)
+        assert document["series"]["in"] == [1, 2, 3][:known] + [None] * (3 - known)
 
     def test_complete_steps(self) -> None:
         assert self.STEPS.document({"in": [1, 2, 3]}, complete=True, behind_ms=5.0)["series"]["in"] == [

@@ -94,15 +94,15 @@ async def test_default_limit_per_address(server: Server) -> None:
         assert console.value(REFUSED, reason="address_limit") == 1
 
 
-@pytest.mark.parametrize("said", [b"", b"GET /", HEAD])
-async def test_incomplete_request_header_times_out(server: Server, said: bytes) -> None:
+@pytest.mark.parametrize("octets", [b"", b"GET /", HEAD])
+async def test_incomplete_request_header_times_out(server: Server, octets: bytes) -> None:
     """Check that sending a little more does not extend the timeout of a request header."""
     async with LiveConsole(server.url, idle_timeout_s=0.5) as console, _connected(console) as (line,):
-        line[1].write(said)
+        line[1].write(octets)
 
         async def dribble() -> None:
-            while said:
-                line[1].write(b"X: y\r\n" if said == HEAD else b"T")
+            while octets:
+                line[1].write(b"X: y\r\n" if octets == HEAD else b"T")
                 await asyncio.sleep(0.1)
 
         dribbling = asyncio.create_task(dribble())

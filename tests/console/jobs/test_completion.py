@@ -38,7 +38,7 @@ async def _begun(console: LiveConsole, number: int = 40) -> dict[str, Any]:
     queue = await console.declare("orders")
     await console.bury(queue, *(b"%d" % each for each in range(number)))
     job: dict[str, Any] = (await console.ask("POST", REDRIVE, SLOW)).document
-    await until(lambda: job_where(console, job, lambda told: told["moved"] > 0))
+    await until(lambda: job_where(console, job, lambda reported: reported["moved"] > 0))
     return job
 
 
@@ -58,11 +58,11 @@ def _tasks() -> list[str]:
     return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("console job")]
 
 
-async def write_as_silent(console: LiveConsole, told: dict[str, Any]) -> None:
+async def write_as_silent(console: LiveConsole, fields: dict[str, Any]) -> None:
     """Write a job whose last heartbeat was long ago."""
     link = console.tools.registry.link
-    text = f"{await link.now_ms() - SILENT_MS} {json.dumps(told)}"
-    await link.call("HSET", RegistryKeys().jobs, told["id"], text)
+    text = f"{await link.now_ms() - SILENT_MS} {json.dumps(fields)}"
+    await link.call("HSET", RegistryKeys().jobs, fields["id"], text)
 
 
 async def test_result_is_published_when_the_store_is_back(new_server: NewServer) -> None:
@@ -74,17 +74,17 @@ async def test_result_is_published_when_the_store_is_back(new_server: NewServer)
         assert ended["state"] == "cancelled"
         assert ended["endedAt"] > ended["startedAt"]
         server.restart()
-        told = await until(lambda: job_where(other, job, lambda told: told["state"] != "running"))
-        assert told["state"] == "cancelled"
-        assert told == await console.found(f"/jobs/{job['id']}")
+        document = await until(lambda: job_where(other, job, lambda document: document["state"] != "running"))
+        assert document["state"] == "cancelled"
+        assert document == await console.found(f"/jobs/{job['id']}")
         await until(lambda: _none_left(console))
         stats = await console.stats("orders")
-        assert (stats["ready"], stats["dead_letters"]) == (told["moved"], 40 - told["moved"])
+        assert (stats["ready"], stats["dead_letters"]) == (document["moved"], 40 - document["moved"])
         (line,) = [line for line in (await console.get("/audit")).items if line["action"] == ENDED]
         assert (line["target"], line["outcome"], line["who"]) == ("orders", "cancelled", "local")
         assert json.loads(line["detail"]) == {
             "job": job["id"],
-            "moved": told["moved"],
+            "moved": document["moved"],
             "missing": 0,
             "matched": 40,
         }
@@ -164,7 +164,7 @@ async def test_request_to_cancel_an_orphaned_job_is_kept(
     job = await _begun(console)
     await write_as_silent(other, await console.found(f"/jobs/{job['id']}"))
     await other.ask("DELETE", f"/jobs/{job['id']}")
-    await until(lambda: job_where(console, job, lambda told: told["state"] == "cancelled"))
+    await until(lambda: job_where(console, job, lambda reported: reported["state"] == "cancelled"))
 
 
 async def test_orphaned_job_is_completed_and_its_count_deleted(
@@ -180,9 +180,9 @@ async def test_orphaned_job_is_completed_and_its_count_deleted(
     assert (await letters.redrive(ids[2:7], run=run_of(killed["id"]))).moved == 5
     await write_as_silent(console, killed)
     async with LiveConsole(server.url) as other:
-        await until(lambda: job_where(other, killed, lambda told: told["moved"] == 5))
-        told = await other.found(f"/jobs/{killed['id']}")
-        assert (told["state"], told["error"]) == ("failed", ORPHANED)
+        await until(lambda: job_where(other, killed, lambda document: document["moved"] == 5))
+        document = await other.found(f"/jobs/{killed['id']}")
+        assert (document["state"], document["error"]) == ("failed", ORPHANED)
         await until(lambda: _none_left(other))
 
 
@@ -206,7 +206,7 @@ async def test_orphaned_job_that_fails_does_not_block_others(
     posted = [key.decode() for key in server.call("HKEYS", RegistryKeys().jobs)]
     assert posted.index(first["id"]) < posted.index(second["id"])
     async with LiveConsole(server.url) as other:
-        await until(lambda: job_where(other, second, lambda told: told["moved"] == 1))
+        await until(lambda: job_where(other, second, lambda reported: reported["moved"] == 1))
         await until(lambda: _none_left(other))
 
 
@@ -218,5 +218,5 @@ async def test_count_of_a_live_console_is_kept(
     job = await _begun(console)
     async with LiveConsole(server.url):
         await write_as_silent(console, job)
-        await until(lambda: job_where(console, job, lambda told: told["moved"] >= 16))
+        await until(lambda: job_where(console, job, lambda reported: reported["moved"] >= 16))
         assert await _counted(console) == [f"redrive:{run_of(job['id'])}"]

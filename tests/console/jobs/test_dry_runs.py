@@ -41,14 +41,14 @@ async def _change(console: LiveConsole, kind: str, body: dict[str, Any]) -> dict
 async def test_dead_letters_after_the_dry_run_stay(
     console: LiveConsole, queue: Queue, kind: str, chosen: dict[str, Any]
 ) -> None:
-    told = (await console.ask("POST", f"{DEAD}/{kind}", {**chosen, "dryRun": True})).document
-    assert told["matched"] == 3
+    document = (await console.ask("POST", f"{DEAD}/{kind}", {**chosen, "dryRun": True})).document
+    assert document["matched"] == 3
     late = (await console.bury(queue, *(b"%d" % number for number in range(50))))[3:]
     again = (
-        await console.ask("POST", f"{DEAD}/{kind}", {**chosen, "until": told["until"], "dryRun": True})
+        await console.ask("POST", f"{DEAD}/{kind}", {**chosen, "until": document["until"], "dryRun": True})
     ).document
-    assert again == told
-    job = await _change(console, kind, {**chosen, "until": told["until"]})
+    assert again == document
+    job = await _change(console, kind, {**chosen, "until": document["until"]})
     assert (job["state"], job["matched"], job["moved"]) == ("done", 3, 3)
     assert [letter["id"] for letter in await console.letters("orders")] == late
 
@@ -56,7 +56,7 @@ async def test_dead_letters_after_the_dry_run_stay(
 async def test_dead_letters_too_young_at_the_dry_run_stay(console: LiveConsole, queue: Queue) -> None:
     """Check that dead letters that were too young for the filter at the dry run are not purged."""
     chosen = {"filter": {"olderThan": "1s"}}
-    told = (await console.ask("POST", f"{DEAD}/purge", {**chosen, "dryRun": True})).document
+    document = (await console.ask("POST", f"{DEAD}/purge", {**chosen, "dryRun": True})).document
 
     async def is_old() -> bool:
         return bool(
@@ -64,16 +64,16 @@ async def test_dead_letters_too_young_at_the_dry_run_stay(console: LiveConsole, 
         )
 
     await until(is_old)
-    job = await _change(console, "purge", {**chosen, "until": told["until"]})
-    assert job["moved"] == told["matched"] == 0
+    job = await _change(console, "purge", {**chosen, "until": document["until"]})
+    assert job["moved"] == document["matched"] == 0
     assert (await _change(console, "purge", chosen))["moved"] == 3
 
 
 async def test_until_in_the_future_has_no_effect(console: LiveConsole, queue: Queue) -> None:
-    told = await console.ask(
+    reply = await console.ask(
         "POST", f"{DEAD}/purge", {"all": True, "until": "9999-12-31T23:59:59-23:59", "dryRun": True}
     )
-    assert told.document["matched"] == 3
+    assert reply.document["matched"] == 3
     job = await _change(console, "purge", {"all": True, "until": "9999-12-31T23:59:59-23:59"})
     assert job["moved"] == 3
 
@@ -93,18 +93,18 @@ async def test_ages_use_the_clock_of_the_queues_shard(
     chosen = {"filter": {"olderThan": "30m"}}
     assert await console.letters("orders", "&olderThan=30m") == []
     assert (await _change(console, "purge", chosen))["moved"] == 0
-    told = (await console.ask("POST", f"{DEAD}/purge", {"all": True, "dryRun": True})).document
-    job = await _change(console, "purge", {"all": True, "until": told["until"]})
+    document = (await console.ask("POST", f"{DEAD}/purge", {"all": True, "dryRun": True})).document
+    job = await _change(console, "purge", {"all": True, "until": document["until"]})
     assert (job["state"], job["matched"], job["moved"]) == ("done", 3, 3)
 
 
 async def test_until_is_in_the_audit_log(console: LiveConsole, queue: Queue) -> None:
-    told = (await console.ask("POST", f"{DEAD}/purge", {"all": True, "dryRun": True})).document
-    await _change(console, "purge", {"all": True, "until": told["until"]})
+    document = (await console.ask("POST", f"{DEAD}/purge", {"all": True, "dryRun": True})).document
+    await _change(console, "purge", {"all": True, "until": document["until"]})
     details = [
         line["detail"] for line in (await console.get("/audit")).items if line["action"] == "dead.purge"
     ]
-    assert any(told["until"] in detail for detail in details)
+    assert any(document["until"] in detail for detail in details)
 
 
 async def test_invalid_until_is_rejected(console: LiveConsole, queue: Queue) -> None:

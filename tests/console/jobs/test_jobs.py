@@ -77,9 +77,9 @@ class TestRedrive:
         await console.fill(queue, b"one")
         await console.fill(ring, b"one")
         taken = await console.declare("taken")
-        await console.tools.open_domain(taken.domain).claims.reserve(taken, "somebody", 60_000)
+        await console.tools.open_domain(taken.domain).claims.reserve(taken, "holder", 60_000)
         refused = {
-            "nowhere": (404, "queue_unknown"),
+            "missing": (404, "queue_unknown"),
             "elsewhere": (409, "domain_mismatch"),
             "resting": (409, "queue_paused"),
             "small": (429, "queue_full"),
@@ -113,7 +113,7 @@ class TestRedrive:
         await _buried(console)
         reply = await console.ask("POST", REDRIVE, {"all": True, "dryRun": True})
         assert reply.status == 200
-        counted = {each: told for each, told in reply.document.items() if each != "until"}
+        counted = {each: value for each, value in reply.document.items() if each != "until"}
         assert counted == {"matched": 10, "looked": 10, "reasons": {"poison": 10}, "complete": True}
         assert len(await console.letters("orders")) == 10
 

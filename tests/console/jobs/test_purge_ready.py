@@ -39,8 +39,8 @@ async def test_purge_deletes_ready_messages_and_is_audited(console: LiveConsole)
     job = await console.job(await console.ask("POST", PURGE, {}, headers=etag))
     assert (job["kind"], job["state"], job["matched"], job["moved"]) == ("empty", "done", 2500, 2500)
     assert (job["queue"], job["target"], job["missing"]) == ("orders", None, 0)
-    told = await console.found("/queues/orders")
-    assert (told["ready"], told["bytes"], told["counters"]["emptied"]) == (0, 0, 2500)
+    document = await console.found("/queues/orders")
+    assert (document["ready"], document["bytes"], document["counters"]["emptied"]) == (0, 0, 2500)
     assert (await console.get("/queues")).items[0]["ready"] == 0
     (begun,) = console.audited(what="message.purge")
     assert (begun["target"], begun["outcome"], begun["detail"]) == ("orders", "done", {"job": job["id"]})
@@ -74,12 +74,12 @@ async def test_a_dry_run_changes_nothing(console: LiveConsole) -> None:
 
 async def test_messages_added_after_the_dry_run_stay(console: LiveConsole) -> None:
     etag = await _filled(console, 2)
-    told = (await console.ask("POST", PURGE, {"dryRun": True})).document
+    document = (await console.ask("POST", PURGE, {"dryRun": True})).document
     queue = await console.tools.catalogue.find("orders")
     await console.fill(queue, *(b"later" for _ in range(50)))
-    again = (await console.ask("POST", PURGE, {"dryRun": True, "until": told["until"]})).document
-    assert again == told
-    job = await console.job(await console.ask("POST", PURGE, {"until": told["until"]}, headers=etag))
+    again = (await console.ask("POST", PURGE, {"dryRun": True, "until": document["until"]})).document
+    assert again == document
+    job = await console.job(await console.ask("POST", PURGE, {"until": document["until"]}, headers=etag))
     assert (job["state"], job["matched"], job["moved"]) == ("done", 2, 2)
     assert (await console.stats("orders"))["ready"] == 50
     assert (await console.job(await console.ask("POST", PURGE, {}, headers=etag)))["moved"] == 50
@@ -87,26 +87,26 @@ async def test_messages_added_after_the_dry_run_stay(console: LiveConsole) -> No
 
 async def test_dry_run_of_a_deleted_queue_does_not_apply_to_its_successor(console: LiveConsole) -> None:
     await _filled(console, 2)
-    told = (await console.ask("POST", PURGE, {"dryRun": True})).document
+    document = (await console.ask("POST", PURGE, {"dryRun": True})).document
     await console.tools.catalogue.delete(await console.tools.catalogue.find("orders"))
     await _filled(console, 1)
     for headers, dry in ((ANY, False), ({}, True)):
-        body = {"until": told["until"], "dryRun": dry}
+        body = {"until": document["until"], "dryRun": dry}
         assert (await console.ask("POST", PURGE, body, headers=headers)).status == 412
     assert (await console.stats("orders"))["ready"] == 1
 
 
 async def test_until_that_is_malformed(console: LiveConsole) -> None:
     await _filled(console, 1)
-    for said in ["1", "q1 1-1", "q1 1-1 1\n", "q1 1-1 -1", 5, None]:
-        assert (await console.ask("POST", PURGE, {"until": said}, headers=ANY)).status == 422
+    for given in ["1", "q1 1-1", "q1 1-1 1\n", "q1 1-1 -1", 5, None]:
+        assert (await console.ask("POST", PURGE, {"until": given}, headers=ANY)).status == 422
 
 
 async def test_until_beyond_the_last_message(console: LiveConsole) -> None:
     await _filled(console, 2)
     qid = (await console.tools.catalogue.find("orders")).qid
-    said = {"until": f"{qid} {'9' * 20}-{'9' * 20} {'9' * 15}"}
-    job = await console.job(await console.ask("POST", PURGE, said, headers=ANY))
+    fields = {"until": f"{qid} {'9' * 20}-{'9' * 20} {'9' * 15}"}
+    job = await console.job(await console.ask("POST", PURGE, fields, headers=ANY))
     assert (job["state"], job["matched"], job["moved"]) == ("done", 2, 2)
 
 
@@ -173,7 +173,7 @@ async def test_purge_of_a_killed_console_is_completed(
     assert (await run.step()).messages == 2
     await write_as_silent(console, killed)
     async with LiveConsole(server.url) as other:
-        told = await until(lambda: job_where(other, killed, lambda told: told["moved"] == 2))
-        assert (told["state"], told["error"]) == ("failed", ORPHANED)
+        document = await until(lambda: job_where(other, killed, lambda document: document["moved"] == 2))
+        assert (document["state"], document["error"]) == ("failed", ORPHANED)
         await other.inside.jobs.orphans.end(killed)
         assert await run.removed() == 2, "the run is kept, so that its console could continue the same job"

@@ -47,9 +47,9 @@ async def test_all_consoles_list_a_job(console: LiveConsole, other: LiveConsole)
     await until(moves)
     async with other.session.get(f"{other.base}/api/v1/events") as response:
         events = Events(response)
-        while not (told := await events.next("jobs"))["items"]:
+        while not (event := await events.next("jobs"))["items"]:
             pass
-    assert told["items"][0]["id"] == job["id"]
+    assert event["items"][0]["id"] == job["id"]
     async with console.session.get(f"{console.base}/api/v1/events") as response:
         assert [each["id"] for each in (await Events(response).next("jobs"))["items"]] == [job["id"]]
 
@@ -67,9 +67,11 @@ async def test_all_consoles_show_the_result(console: LiveConsole, other: LiveCon
     second = await other.job(await other.ask("POST", REDRIVE, {"all": True}))
     ids = [second["id"], job["id"]]
     for each in (console, other):
-        assert [told["id"] for told in (await each.get("/jobs")).items] == ids
+        assert [reported["id"] for reported in (await each.get("/jobs")).items] == ids
         page = await each.found("/jobs?limit=1")
-        assert [told["id"] for told in (await each.get(f"/jobs?cursor={page['next']}")).items] == ids[1:]
+        assert [reported["id"] for reported in (await each.get(f"/jobs?cursor={page['next']}")).items] == ids[
+            1:
+        ]
 
 
 async def test_job_is_cancelled_from_another_console(console: LiveConsole, other: LiveConsole) -> None:
@@ -91,11 +93,11 @@ async def test_jobs_are_listed_after_their_console_stopped(server: Server, other
     )
 
 
-async def _written_long_ago(console: LiveConsole, told: dict[str, Any]) -> None:
+async def _written_long_ago(console: LiveConsole, fields: dict[str, Any]) -> None:
     """Write a job as a console that was killed long ago."""
     link = console.tools.registry.link
-    text = f"{await link.now_ms() - SILENT_MS} {json.dumps(told)}"
-    await link.call("HSET", RegistryKeys().jobs, told["id"], text)
+    text = f"{await link.now_ms() - SILENT_MS} {json.dumps(fields)}"
+    await link.call("HSET", RegistryKeys().jobs, fields["id"], text)
 
 
 async def test_job_of_a_killed_console_is_failed(
@@ -139,5 +141,5 @@ async def test_cursor_of_a_deleted_job_is_valid(console: LiveConsole, other: Liv
 
 
 async def _ended(console: LiveConsole, ids: list[str]) -> bool:
-    told = (await console.get("/jobs")).items
-    return [job["id"] for job in told if job["state"] == "done"] == ids
+    rows = (await console.get("/jobs")).items
+    return [job["id"] for job in rows if job["state"] == "done"] == ids

@@ -134,11 +134,11 @@ async def test_running_job_is_sent_before_newer_ended_ones(console: LiveConsole)
     for _ in range(SHOWN_JOBS + 1):
         await console.job(await console.ask("POST", "/queues/orders/dead/redrive", {"ids": ["1-1"]}))
     async with watching(console) as events:
-        told = (await events.next("jobs"))["items"]
-    assert (told[0]["id"], told[0]["state"]) == (slow, "running")
-    assert len(told) == SHOWN_JOBS
+        rows = (await events.next("jobs"))["items"]
+    assert (rows[0]["id"], rows[0]["state"]) == (slow, "running")
+    assert len(rows) == SHOWN_JOBS
     newest = (await console.found(f"/jobs?limit={SHOWN_JOBS - 1}"))["items"]
-    assert told[1:] == newest
+    assert rows[1:] == newest
 
 
 async def test_slow_reader_does_not_block_others(server: Server) -> None:

@@ -96,9 +96,9 @@ async def test_hello_has_the_callers_identity(server: Server) -> None:
     async with LiveConsole(server.url, proxy=PROXY, tokens=TOKENS) as console:
         for role, token in TOKEN_OF.items():
             hello = await _watches(console, Authorization=f"Bearer {token}")
-            told = {name: hello[name] for name in ("who", "role", "auth")}
-            assert told == await console.found("/me", token=token)
-            assert Me.model_validate(told).role == role
+            by_name = {name: hello[name] for name in ("who", "role", "auth")}
+            assert by_name == await console.found("/me", token=token)
+            assert Me.model_validate(by_name).role == role
         for group, role in (("staff", "view"), ("ops", "operate"), ("root", "admin")):
             headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": group}
             hello = await _watches(console, **headers)

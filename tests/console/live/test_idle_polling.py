@@ -196,8 +196,10 @@ async def test_requests_waiting_for_a_failing_poll_get_its_error(
 
         monkeypatch.setattr(QueueListCache, "refresh", counted)
         server.kill9()
-        told: list[Any] = await asyncio.gather(*(found.snapshot() for _ in range(5)), return_exceptions=True)
-        assert [type(each) for each in told] == [StoreUnavailable] * 5
+        results: list[Any] = await asyncio.gather(
+            *(found.snapshot() for _ in range(5)), return_exceptions=True
+        )
+        assert [type(each) for each in results] == [StoreUnavailable] * 5
         assert takes == 1
         server.restart()
 

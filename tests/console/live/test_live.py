@@ -44,11 +44,11 @@ async def test_totals_include_own_changes(server: Server) -> None:
         await console.bury(await console.declare("others"), b"abc")
 
         async def totals() -> tuple[int, ...]:
-            told = (await console.found("/overview"))["totals"]
+            document = (await console.found("/overview"))["totals"]
             rows = (await console.get("/queues")).items
             for name in names[1:]:
-                assert told[name] == sum(row[name] for row in rows)
-            return tuple(told[name] for name in names)
+                assert document[name] == sum(row[name] for row in rows)
+            return tuple(document[name] for name in names)
 
         assert await totals() == (1, 0, 0, 1, 0)
         assert (await console.ask("PUT", "/queues/orders", {"ackLevel": "memory"})).status == 201

@@ -48,24 +48,24 @@ async def polls(console: LiveConsole) -> Polls:
 
 
 async def test_one_delivery_every_ten_seconds_suffices(polls: Polls) -> None:
-    said = [await polls.next(delivered=5 + number // 5) for number in range(200)]
-    assert not any(said)
+    results = [await polls.next(delivered=5 + number // 5) for number in range(200)]
+    assert not any(results)
 
 
 async def test_no_consumers_after_a_minute_without_deliveries(polls: Polls) -> None:
-    said = [await polls.next(delivered=5) for _ in range(40)]
-    assert said == [False] * 31 + [True] * 9  # 30 intervals are a minute, which must be over
+    results = [await polls.next(delivered=5) for _ in range(40)]
+    assert results == [False] * 31 + [True] * 9  # 30 intervals are a minute, which must be over
     assert await polls.next(delivered=6) is False
-    said = [await polls.next() for _ in range(40)]
-    assert said == [False] * 30 + [True] * 10
+    results = [await polls.next() for _ in range(40)]
+    assert results == [False] * 30 + [True] * 10
 
 
 async def test_time_without_ready_messages_does_not_count(polls: Polls) -> None:
     """Check that time without ready messages does not count: the oldest is in flight, the ready one is new."""
     for _ in range(40):
         assert await polls.next(delivered=5, ready=0) is False
-    said = [await polls.next(ready=1) for _ in range(40)]
-    assert said == [False] * 31 + [True] * 9
+    results = [await polls.next(ready=1) for _ in range(40)]
+    assert results == [False] * 31 + [True] * 9
 
 
 async def test_queue_that_never_had_a_delivery(polls: Polls) -> None:
@@ -78,8 +78,8 @@ async def test_failed_poll_keeps_the_time_of_the_last_delivery(polls: Polls) -> 
     for _ in range(20):
         await polls.next(delivered=5)
     assert await polls.next_fails() is False  # its state is unknown
-    said = [await polls.next() for _ in range(15)]
-    assert said == [False] * 10 + [True] * 5
+    results = [await polls.next() for _ in range(15)]
+    assert results == [False] * 10 + [True] * 5
 
 
 async def test_api_reports_no_consumers(console: LiveConsole, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,8 +89,8 @@ async def test_api_reports_no_consumers(console: LiveConsole, monkeypatch: pytes
     await console.declare("resting", replace=True, paused=True)
 
     async def are_told() -> bool:
-        told = {row["name"]: row["nobodyTakes"] for row in (await console.get("/queues")).items}
-        return told == {"orders": True, "resting": False}
+        by_name = {row["name"]: row["nobodyTakes"] for row in (await console.get("/queues")).items}
+        return by_name == {"orders": True, "resting": False}
 
     await until(are_told)
     assert (await console.found("/queues/orders"))["nobodyTakes"] is True

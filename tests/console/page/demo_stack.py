@@ -48,8 +48,8 @@ class DemoStack:
         host, port = self.place("rqp", "mca")
         spec = {"protocol": "rqp-mca", "addresses": [f"{host}:{port}"]}
         await self.store.peers.apply("warehouse", PeerSpec.model_validate(spec), owner)
-        for name, said in queues.items():
-            spec = {"ackLevel": "memory", **said}
+        for name, value in queues.items():
+            spec = {"ackLevel": "memory", **value}
             await self.store.catalogue.declare(name, QueueSpec.model_validate(spec), owner)
 
     async def put_by_cast(self) -> None:
@@ -76,14 +76,14 @@ class DemoStack:
 
 
 @asynccontextmanager
-async def demo_stack(folder: Path, said: Mapping[str, str] | None = None) -> AsyncIterator[DemoStack]:
-    """Run the stack; `said` has further settings, as environment variables."""
+async def demo_stack(folder: Path, fields: Mapping[str, str] | None = None) -> AsyncIterator[DemoStack]:
+    """Run the stack; `fields` has further settings, as environment variables."""
     rqp = {
         "PENSTOCK_EDGES__RQP__CAST__FINDRECEIVER_PORT": str(free_port()),  # the same number on all machines
         "PENSTOCK_EDGES__RQP__MCA__RESERVATION_TTL_S": "600",  # reservations of silent senders stay visible
     }
     keep(folder / "penstock-data")
-    with running(Shell(folder, {**rqp, **(said or {})})) as up:
+    with running(Shell(folder, {**rqp, **(fields or {})})) as up:
         store = Store(str(up.tenant["url"]), "test")
         try:
             yield DemoStack(up, store)

@@ -175,8 +175,8 @@ async def send_user_requests(place: DemoStack) -> None:
 
 async def redrive_slowly(place: DemoStack) -> None:
     """Start a redrive that runs while pictures are taken."""
-    said = {"all": True, "target": "repaired", "rate": 1}
-    await place.ask("POST", "queues/quotes/dead/redrive", said, 202, token("bert"))
+    fields = {"all": True, "target": "repaired", "rate": 1}
+    await place.ask("POST", "queues/quotes/dead/redrive", fields, 202, token("bert"))
 
 
 async def wait_for_history(place: DemoStack) -> None:

@@ -65,8 +65,8 @@ class Console(EdgeProgram):
     def __init__(self, url: str, directory: Path, port: int, *settings: str) -> None:
         super().__init__(url, directory)
         data = f"store.data_dir={keep(directory / 'data')}"
-        said = ("health.port=0", f"console.port={port}", data, *settings)
-        self._command = [*self._command[:3], *(word for each in said for word in ("--set", each))]
+        values = ("health.port=0", f"console.port={port}", data, *settings)
+        self._command = [*self._command[:3], *(word for each in values for word in ("--set", each))]
         self.port = port
         self.address = f"http://127.0.0.1:{port}/"
 
@@ -181,8 +181,8 @@ async def _started(stack: AsyncExitStack, url: str, folder: Path) -> list[EdgePr
 
 
 def ring_node(url: str, folder: Path, name: str, beacons: int) -> Ring:
-    told = ring_settings(name, beacons)
-    return Ring(url, folder, *(f"node.{each}={value}" for each, value in told.items()))
+    settings = ring_settings(name, beacons)
+    return Ring(url, folder, *(f"node.{each}={value}" for each, value in settings.items()))
 
 
 def ring_settings(name: str, beacons: int) -> dict[str, object]:

@@ -98,12 +98,12 @@ async def test_peer_lists_queues_forwarded_to_it(place: Scene, page: Page) -> No
         remote = {"remote": {"protocol": "rqp-mca", "peers": [name], "queueId": 5}}
         await place.store.catalogue.declare(f"to {name}", QueueSpec.model_validate(remote), "test")
     to_any = {"remote": {"protocol": "rqp-mca", "queueId": 6}}
-    await place.store.catalogue.declare("to whoever has it", QueueSpec.model_validate(to_any), "test")
+    await place.store.catalogue.declare("to the first machine", QueueSpec.model_validate(to_any), "test")
     text = {"protocol": "text", "addresses": ["127.0.0.1:2"]}
     await place.store.peers.apply("chatty", PeerSpec.model_validate(text), "test")
     await show(page, place.address, "peers/far", "far")
     table = page.get_by_role("table", name="Queues forwarded to this peer")
-    await expect(table.get_by_role("link")).to_have_text(["to far", "to whoever has it"])
+    await expect(table.get_by_role("link")).to_have_text(["to far", "to the first machine"])
     await page.request.post(f"{place.address}api/v1/queues/to%20far/messages", data={"body": "x"})
     await expect(table.locator("tbody td").first).to_have_text("1")  # no edge here sends it
     assert await axe(page) == []
@@ -132,7 +132,7 @@ async def test_audit_log_filter_is_kept_in_the_address(place: Scene, page: Page)
     assert await axe(page) == []
     await page.reload()
     await expect(rows).to_have_count(1)
-    await page.get_by_label("User").fill("nobody")
+    await page.get_by_label("User").fill("unknown")
     await expect(page.get_by_text("No entry matches.")).to_be_visible()
     await page.get_by_label("User").fill("ann")
     await page.get_by_label("Action").fill("queue.")
@@ -162,11 +162,11 @@ async def test_report_is_shown(place: Scene, page: Page) -> None:
 
 async def test_report_warns_about_missing_data(place: Scene, page: Page) -> None:
     """Check warnings about missing samples, a partial hour, and omitted rows."""
-    told = reports.document()
-    told["failures"].append({**told["failures"][0], "pattern": "", "count": 4})
-    told["left_out"] = {"queues": 3, "deaths.by_origin": 1234}
-    told["missing"]["late"] = 4
-    await give(place, told, 1)
+    document = reports.document()
+    document["failures"].append({**document["failures"][0], "pattern": "", "count": 4})
+    document["left_out"] = {"queues": 3, "deaths.by_origin": 1234}
+    document["missing"]["late"] = 4
+    await give(place, document, 1)
     await show(page, place.address, "report")
     unknown = page.get_by_role("status").filter(has_text="Incomplete data.")
     for text in (
@@ -196,10 +196,10 @@ async def test_report_warns_about_missing_data(place: Scene, page: Page) -> None
 
 
 async def test_complete_report_has_no_warnings(place: Scene, page: Page) -> None:
-    told = reports.document(missing={}, left_out={})
-    told["period"]["is_running"] = False
-    told["budget"]["queues"] = []
-    await give(place, told, 2)
+    document = reports.document(missing={}, left_out={})
+    document["period"]["is_running"] = False
+    document["budget"]["queues"] = []
+    await give(place, document, 2)
     await show(page, place.address, "report")
     await expect(page.get_by_role("table", name="Queues")).to_be_visible()
     await expect(page.get_by_text("No queue has used any of its budget.")).to_be_visible()
@@ -207,8 +207,8 @@ async def test_complete_report_has_no_warnings(place: Scene, page: Page) -> None
         await expect(page.get_by_text(text)).to_have_count(0)
 
 
-async def give(place: Scene, told: dict[str, Any], later_ms: int) -> None:
+async def give(place: Scene, fields: dict[str, Any], later_ms: int) -> None:
     """Write a report that is newer by `later_ms`, as the store keeps the newest."""
     now_ms = reports.NOW_MS + later_ms
-    text = Report.model_validate_json(json.dumps({**told, "now_ms": now_ms})).encode()
+    text = Report.model_validate_json(json.dumps({**fields, "now_ms": now_ms})).encode()
     assert await asyncio.to_thread(write_report, place.server.url, text, now_ms)

@@ -174,7 +174,7 @@ def document(chance: random.Random, depth: int = 3) -> Any:
 
 
 async def test_formats_of_numbers(ready: Page) -> None:
-    for call_of, told in [
+    for call_of, reported in [
         ("m.count(1234567)", "1,234,567"),
         ("m.count(null)", DASH),
         ("m.rate(0.25)", "0.3"),
@@ -188,15 +188,15 @@ async def test_formats_of_numbers(ready: Page) -> None:
         ("m.several(1, 'queue')", "1 queue"),
         ("m.several(0, 'entry', 'entries')", "0 entries"),
     ]:
-        assert await call(ready, "formats.js", call_of) == told
+        assert await call(ready, "formats.js", call_of) == reported
 
 
 async def test_no_consumers_is_reported_by_the_console_only(ready: Page) -> None:
     """Check that only the console reports a queue without consumers: a rate of 0 is not enough."""
     seen = {"name": "a", "dead": 0, "ready": 9, "oldestAgeMs": 90_000, "rates": {"out": 0}, "paused": False}
-    told = "given.map(queue => m.issuesOf(queue).map(({ text }) => text))"
-    given = [{**seen, "nobodyTakes": nobody} for nobody in (False, True)]
-    assert await call(ready, "components/issues.js", told, given) == [
+    text = "given.map(queue => m.issuesOf(queue).map(({ text }) => text))"
+    given = [{**seen, "nobodyTakes": is_idle} for is_idle in (False, True)]
+    assert await call(ready, "components/issues.js", text, given) == [
         [], ["No consumers: oldest message 1 min 30 s"],
     ]  # fmt: skip
 

@@ -31,9 +31,9 @@ def seen(*at: float) -> dict[str, Any]:
     return {"at": list(at), "in": values, "out": values, "acked": values}
 
 
-async def plotted(page: Page, told: Any, known: Any) -> list[tuple[float, float | None]]:
+async def plotted(page: Page, reported: Any, known: Any) -> list[tuple[float, float | None]]:
     """Return [(s since START, value)], the same for all three series."""
-    found = await call(page, "flows.js", "m.withHistory(...given)", [told, known, REFRESH_MS])
+    found = await call(page, "flows.js", "m.withHistory(...given)", [reported, known, REFRESH_MS])
     assert found["in"] == found["out"] == found["acked"]
     return [(at - START, value) for at, value in zip(found["at"], found["in"], strict=True)]
 
@@ -108,15 +108,15 @@ async def test_fifteen_minutes_of_live_data_are_kept(ready: Page) -> None:
 
 async def test_incomplete_history_is_fetched_again(place: Scene, page: Page) -> None:
     """Check that the overview fetches the history again until it is complete."""
-    told: list[bool] = []
+    results: list[bool] = []
 
     async def half_read(route: Route) -> None:
         reply = await route.fetch()
         document = await reply.json()
-        document["complete"] = len(told) >= 2
-        told.append(document["complete"])
+        document["complete"] = len(results) >= 2
+        results.append(document["complete"])
         await route.fulfill(response=reply, json=document)
 
     await page.route("**/api/v1/history?*", half_read)
     await show(page, place.address, "overview")
-    await until(lambda: told == [False, False, True])
+    await until(lambda: results == [False, False, True])

@@ -13,7 +13,7 @@ from tests.live import until
 
 PEERS_ARE_THERE = """async () => {
     const found = performance.getEntriesByType("resource").find(({ name }) => name.endsWith("views/peers.js"));
-    return Boolean(found && (await import(found.name))); // and whatever that needs
+    return Boolean(found && (await import(found.name))); // and its imports
 }"""
 AWAY = re.compile(r"Failed to load resource: the server responded with a status of 50[34]")
 pytestmark = pytest.mark.asyncio(loop_scope="session")

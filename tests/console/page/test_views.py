@@ -32,7 +32,7 @@ SHOWN = {  # text in each view from the scene
     "peers": r"warehouse.*rqp-mca",
     "peers/warehouse": r"kind: Peer",
     "subscriptions": r"plant\.boiler\*",
-    "reservations": r"held.*somebody",
+    "reservations": r"held.*holder",
     "report": r"timeout after",
     "audit": r"dead\.redrive.*returns",
     "config": r"console\.",
@@ -46,7 +46,7 @@ NARROW = """[...document.querySelectorAll('table.rows thead th')]
 async def give_each_view_something(place: Scene, page: Page) -> None:
     """Create a reservation, a job that takes a minute, and a report."""
     held, _ = await place.store.catalogue.declare("held", QueueSpec(), "test")
-    await place.store.open_domain(held.domain).claims.reserve(held, "somebody", 600_000)
+    await place.store.open_domain(held.domain).claims.reserve(held, "holder", 600_000)
     slow = {"all": True, "target": "orders/eu", "rate": 1}
     answer = await page.request.post(f"{place.address}api/v1/queues/returns/dead/redrive", data=slow)
     assert answer.status == 202
@@ -159,8 +159,8 @@ async def test_unknown_address(place: Scene, page: Page) -> None:
     await show(
         page, place.address, "constructor", "Page not found"
     )  # a property of every object in JavaScript
-    await page.goto(f"{place.address}#/queues/nowhere")
-    await expect(page.get_by_role("alert")).to_contain_text("nowhere")
+    await page.goto(f"{place.address}#/queues/missing")
+    await expect(page.get_by_role("alert")).to_contain_text("missing")
     await show(page, place.address, "nonsense", "Page not found")
     await page.get_by_role("link", name="Go to the overview").click()
     await expect(page.locator("main h1")).to_have_text("Overview")

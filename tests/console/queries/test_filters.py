@@ -30,7 +30,7 @@ class TestQueues:
         domain = console.tools.get_domain(parts.domain)
         fence = await domain.claims.own(parts, "who sends it", 60_000)
         assert fence
-        assert await domain.claims.set_condition(parts, "nobody answers", fence)
+        assert await domain.claims.set_condition(parts, "no answer", fence)
         await console.declare("text", bindings={"text": {"publish": "t"}})
         for query, names in [
             ("contains=RDER", ["a-order", "border", "orders"]),
@@ -70,9 +70,9 @@ class TestAudit:
         for number in range(6):
             who, action = ("ann", "queue.put") if number % 2 else ("Bob", "dead.purge")
             entry = AuditEntry(who, "admin", "10.0.0.1", action, f"q{number}", "done")
-            told = [part for name in audit.NAMES for part in (name, getattr(entry, name))]
+            results = [part for name in audit.NAMES for part in (name, getattr(entry, name))]
             key = keys.audit_minor if number == 3 else keys.audit
-            await link.call("XADD", key, f"{1000 * (number + 1)}-7", *told)
+            await link.call("XADD", key, f"{1000 * (number + 1)}-7", *results)
         return console
 
     @pytest.mark.parametrize("limit", [1, 2, 500])
@@ -86,7 +86,7 @@ class TestAudit:
             ("target=Q3", ["q3"]),
             ("target=q&who=ann&action=queue.", ["q5", "q3", "q1"]),
             ("target=q1&who=bob", []),
-            ("who=nobody", []),
+            ("who=unknown", []),
         ]:
             assert await _targets(written, f"{query}&limit=2") == targets, query
 

@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 
-from tests.faults.ring.history import History, Pull, Push, Told
+from tests.faults.ring.history import Answer, History, Pull, Push
 from tests.faults.ring.nodes import RingNode
 from tests.faults.ring.plan import Way
 from tests.ring.clients.client import OK, Client, pull, push
@@ -67,11 +67,13 @@ class Pusher(Actor):
             answer = await client.reply(self._queue)
             each.ended = time.time()
             if answer.operation is OK:
-                each.told = Told.OK
+                each.answer = Answer.OK
                 continue
             each.words = answer.message.decode()
-            each.told = Told.OPEN if self.way.goes_round and each.words.startswith(NOT_DECIDED) else Told.NO
-        return all(each.told is Told.OK for each in asked)
+            each.answer = (
+                Answer.OPEN if self.way.goes_round and each.words.startswith(NOT_DECIDED) else Answer.NO
+            )
+        return all(each.answer is Answer.OK for each in asked)
 
     def _next(self) -> Push:
         way = self.way

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tests.faults.ring.history import HEAD, History, Push, Told
+from tests.faults.ring.history import HEAD, Answer, History, Push
 from tests.faults.telling import Violation
 
 
@@ -53,8 +53,8 @@ class Check:
 
     def _lost(self) -> Iterator[Violation]:
         for push in self.history.pushes:
-            if push.told is Told.OK and not self.is_found(push):
-                yield _say("lost", push, "is nowhere")
+            if push.answer is Answer.OK and not self.is_found(push):
+                yield _say("lost", push, "is missing")
 
     def _doubled(self) -> Iterator[Violation]:
         for push in self.history.pushes:
@@ -67,11 +67,11 @@ class Check:
             for queue, bodies in place.items():
                 for body in bodies:
                     if (queue, body) not in pushed:
-                        yield Violation("foreign", f"{body[:HEAD]!r} in {queue}: nobody pushed it there")
+                        yield Violation("foreign", f"{body[:HEAD]!r} in {queue}: it was never pushed there")
 
     def _refused(self) -> Iterator[Violation]:
         for push in self.history.pushes:
-            if push.told is Told.NO and self.is_found(push):
+            if push.answer is Answer.NO and self.is_found(push):
                 yield _say("refused", push, "is there")
 
     def _unsent(self) -> Iterator[Violation]:
@@ -98,8 +98,8 @@ class Counts:
 
 
 def count(pushes: list[Push]) -> Counts:
-    told = Counter(push.told for push in pushes)
-    return Counts(told[Told.OK], told[Told.NO], told[Told.OPEN])
+    answers = Counter(push.answer for push in pushes)
+    return Counts(answers[Answer.OK], answers[Answer.NO], answers[Answer.OPEN])
 
 
 def again(history: History) -> int:

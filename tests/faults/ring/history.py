@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 HEAD = 32  # octets of a body that identify it
 
 
-class Told(enum.Enum):
-    """The outcome of a push, as answered to the client."""
+class Answer(enum.Enum):
+    """An answer to a push."""
 
     OPEN = "open"  # the connection broke first, or the ring did not answer in time (ring.md 5.3)
     OK = "ok"
@@ -26,12 +26,12 @@ class Push:
     goes_round: bool
     began: float
     ended: float | None = None
-    told: Told = Told.OPEN
+    answer: Answer = Answer.OPEN
     words: str = ""  # text of an ERROR
 
     def __str__(self) -> str:
-        said = f" ({self.words})" if self.words else ""
-        return f"{self.body[:HEAD].decode().rstrip('.')!r}, {self.told.value}{said}"
+        words = f" ({self.words})" if self.words else ""
+        return f"{self.body[:HEAD].decode().rstrip('.')!r}, {self.answer.value}{words}"
 
 
 @dataclass(slots=True, eq=False)

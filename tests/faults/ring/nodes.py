@@ -35,7 +35,7 @@ TIMES = {
     "idle_s": 0.3,
     "silence_s": SILENCE_S,
 }
-Told = dict[str, Any]  # document of the page /ring
+RingStatus = dict[str, Any]  # document of the page /ring
 
 
 class RingNode(EdgeProcess):
@@ -93,10 +93,10 @@ class RingNode(EdgeProcess):
             self.gave_up += 1
             self.spawn()
 
-    def told(self) -> Told | None:
+    def status(self) -> RingStatus | None:
         """Return the page /ring, or None. Call it outside the event loop, as it blocks."""
         page = self.page("/ring")
-        found: Told | None = None if page is None else json.loads(page)
+        found: RingStatus | None = None if page is None else json.loads(page)
         return found
 
 
@@ -109,9 +109,9 @@ def store_url(port: int) -> str:
     return f"redis://{HOME}:{port}"
 
 
-def is_one_ring(told: list[Told | None]) -> bool:
+def is_one_ring(statuses: list[RingStatus | None]) -> bool:
     """Return whether all nodes answered and form one ring with one leader that all of them follow."""
-    nodes = [each for each in told if each is not None]
+    nodes = [each for each in statuses if each is not None]
     following = {each["name"]: (each["successor"] or {}).get("name") for each in nodes}
     at, seen = nodes[0]["name"] if nodes else None, set()
     while at in following and at not in seen:
@@ -119,7 +119,7 @@ def is_one_ring(told: list[Told | None]) -> bool:
         at = following[at]
     leaders = [each["name"] for each in nodes if each["is_leader"]]
     return (
-        len(nodes) == len(told)
+        len(nodes) == len(statuses)
         and seen == following.keys()
         and at == nodes[0]["name"]
         and len(leaders) == 1

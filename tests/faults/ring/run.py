@@ -141,7 +141,7 @@ class Run:
 
         async def is_there() -> bool:
             nodes = self._nodes.values()
-            return is_one_ring(await asyncio.gather(*(asyncio.to_thread(node.told) for node in nodes)))
+            return is_one_ring(await asyncio.gather(*(asyncio.to_thread(node.status) for node in nodes)))
 
         await eventually(is_there, RING_S, "there is one ring with one leader")
         return time.monotonic() - began

@@ -12,7 +12,7 @@ from services.store.model.errors import QueueUnknown
 from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.domain import Timing
 from tests.faults.ring.history import History
-from tests.faults.ring.nodes import STORE, Told, store_options
+from tests.faults.ring.nodes import STORE, RingStatus, store_options
 from tests.faults.ring.plan import GROUP, INBOX, INBOX_STORE, OUTBOX, OUTBOX_STORE, QUEUES
 from tests.servers import Server
 
@@ -52,7 +52,7 @@ class System:
         )
         assert not refused, refused
 
-    async def board(self) -> list[Told | None]:
+    async def board(self) -> list[RingStatus | None]:
         """Return the status that nodes wrote to this store, or an empty list while it is unavailable."""
         try:
             return [node.document for node in await self._store.ring_nodes.all()]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.faults.ring.checker import Counts, again, check, count
-from tests.faults.ring.history import History, Pull, Push, Told
+from tests.faults.ring.history import Answer, History, Pull, Push
 from tests.faults.ring.nodes import is_one_ring
 from tests.faults.ring.plan import QUEUES, WAYS
 from tests.faults.ring.run import Outcome
@@ -29,7 +29,7 @@ class Case:
         for way in WAYS:
             for number in range(COUNT):
                 body = self.history.body(way.node, 50)
-                push = Push(body, way.queue, way.node, way.goes_round, number, number + 0.1, Told.OK)
+                push = Push(body, way.queue, way.node, way.goes_round, number, number + 0.1, Answer.OK)
                 self.history.pushes.append(push)
                 self.pushes.setdefault(str(way), []).append(push)
                 self.left(way.queue)[body] = 1
@@ -68,7 +68,7 @@ def test_what_was_answered_ok_must_be_somewhere(way: object) -> None:
 def test_of_what_was_not_answered_nothing_is_known() -> None:
     case = Case()
     there, gone = case[KEPT][:2]
-    there.told = gone.told = Told.OPEN
+    there.answer = gone.answer = Answer.OPEN
     del case.left(gone.queue)[gone.body]
     assert case.rules() == set()
 
@@ -83,7 +83,7 @@ def test_no_push_counts_twice() -> None:
 def test_not_even_one_that_was_not_answered() -> None:
     case = Case()
     push = case[KEPT][3]
-    push.told = Told.OPEN
+    push.answer = Answer.OPEN
     case.left(push.queue)[push.body] = 2
     assert case.rules() == {"doubled"}
 
@@ -130,7 +130,7 @@ def test_nor_given_out_damaged() -> None:
 def test_what_was_refused_is_not_there(is_pulled: bool) -> None:
     case = Case()
     push = case[PULLED if is_pulled else KEPT][3]
-    push.told, push.words = Told.NO, "queue is full: pull from it, or push later"
+    push.answer, push.words = Answer.NO, "queue is full: pull from it, or push later"
     if is_pulled:
         case.pull(push)
     assert case.rules() == {"refused"}
@@ -151,8 +151,8 @@ def test_a_message_to_the_inbox_may_come_twice() -> None:
 
 def test_counts() -> None:
     case = Case()
-    case[KEPT][0].told = Told.OPEN
-    case[KEPT][1].told = Told.NO
+    case[KEPT][0].answer = Answer.OPEN
+    case[KEPT][1].answer = Answer.NO
     assert count(case[KEPT]) == Counts(8, 1, 1)
 
 
@@ -196,7 +196,7 @@ def test_one_ring() -> None:
         [told("a", "b", "x"), told("b", "a", "x")],
         [told("a", "b", "b"), told("b", "c", "b")],
     ],
-    ids=["nobody", "one is away", "open", "no predecessor", "two", "two leaders", "none", "leads out"],
+    ids=["no node", "one is away", "open", "no predecessor", "two", "two leaders", "none", "leads out"],
 )
 def test_no_ring(nodes: list[dict[str, Any] | None]) -> None:
     assert not is_one_ring(nodes)

@@ -37,8 +37,8 @@ def check(books: Iterable[Book], faults: Sequence[Fault], alone: Alone | None = 
 def _uncounted(checks: Iterable[Check], alone: Alone) -> Iterator[Violation]:
     gone = Counter(one.book.way.protocol for one in checks for _ in one.gone(alone))
     for protocol, number in gone.items():
-        if number > (told := alone.counted[protocol]):
-            text = f"{protocol}: {number} messages are gone while edges lived, but {told} are counted as lost"
+        if number > (reported := alone.counted[protocol]):
+            text = f"{protocol}: {number} messages are gone while edges lived, but {reported} are counted as lost"
             yield Violation("uncounted", text)
 
 
@@ -82,7 +82,7 @@ class Check:
         for body in self.times:
             put = self.by_body.get(body)
             if put is None or put.was_refused:
-                yield self._say("foreign", f"{body[:HEAD]!r} arrived, though nobody put it in")
+                yield self._say("foreign", f"{body[:HEAD]!r} arrived, though it was never put in")
         for letter in self.book.letters:
             if not any(put.body.startswith(letter.body) for put in self._meant(letter)):
                 yield self._say(

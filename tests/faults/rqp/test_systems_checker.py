@@ -224,7 +224,7 @@ def overtaken_by_cast(case: Case) -> None:
 
 
 def foreign(case: Case) -> None:
-    case.books[MCA].arrivals.append(Arrival(b"nobody's", 3.0))
+    case.books[MCA].arrivals.append(Arrival(b"unknown", 3.0))
 
 
 def of_another_way(case: Case) -> None:
@@ -242,7 +242,7 @@ def refused_but_there(case: Case) -> None:
 
 
 def foreign_letter(case: Case) -> None:
-    case.books[CAST].letters.append(Letter(b"nobody's", "injured"))
+    case.books[CAST].letters.append(Letter(b"unknown", "injured"))
 
 
 def letter_of_another_way(case: Case) -> None:

@@ -43,7 +43,7 @@ def check(sent: Sequence[Sent], books: Sequence[Book], lives: Iterable[Life]) ->
 def check_same(books: Sequence[Book]) -> Iterator[Violation]:
     """Check that all logs hold the same numbers with the same messages."""
     first = books[0]
-    told = {(entry.origin, entry.number): (entry.tag, entry.text) for entry in first.entries}
+    by_name = {(entry.origin, entry.number): (entry.tag, entry.text) for entry in first.entries}
     for number, book in enumerate(books):
         if book.gaps:
             yield Violation("gaps", f"store {number} counted {book.gaps} messages that no neighbour had")
@@ -58,7 +58,7 @@ def check_same(books: Sequence[Book]) -> Iterator[Violation]:
                 "differ", f"store {number} says it holds {_some(have ^ book.held)}, or has and says not"
             )
         for entry in book.entries:
-            if told.get((entry.origin, entry.number), (entry.tag, entry.text)) != (entry.tag, entry.text):
+            if by_name.get((entry.origin, entry.number), (entry.tag, entry.text)) != (entry.tag, entry.text):
                 yield Violation("differ", f"{entry} of store {number} is another message in store 0")
 
 
@@ -71,7 +71,7 @@ def check_book(number: int, book: Book, sent: dict[bytes, Sent]) -> Iterator[Vio
     for entry in book.entries:
         send = sent.get(entry.text)
         if send is None or send.tag != entry.tag:
-            yield Violation("foreign", f"nobody sent {entry}, which is in the log of store {number}")
+            yield Violation("foreign", f"{entry} was never sent, but is in the log of store {number}")
         elif send.was_refused:
             yield Violation("foreign", f"{send} was refused, and is in the log of store {number}")
     for send in sent.values():
@@ -106,7 +106,7 @@ def check_order_of(book: Book, other: Book) -> Iterator[Violation]:
     there = [entry for entry in other.entries if entry.store == book.store and entry.text in place]
     for one, two in pairwise(there):
         if place[one.text] > place[two.text]:
-            yield Violation("order", f"{one} and {two} stand in another order where they arose")
+            yield Violation("order", f"{one} and {two} are in another order at their origin")
 
 
 # subscribers
@@ -125,7 +125,7 @@ class LifeCheck:
     def check(self) -> Iterator[Violation]:
         life = self._life
         for line in life.odd:
-            yield Violation("foreign", f"{self._who} was told {line!r}")
+            yield Violation("foreign", f"{self._who} received {line!r}")
         by_identifier: dict[bytes, list[bytes]] = {s.identifier: [] for s in life.subscriptions}
         for identifier, text in life.lines:
             if identifier in by_identifier and text in self._place:

@@ -172,7 +172,7 @@ def reordered_at_another_store(case: Case) -> None:
 
 def foreign_in_a_log(case: Case) -> None:
     for book in range(3):
-        case.put(book, Entry(b"s0 inc", 5, b"x", b"nobody's"))
+        case.put(book, Entry(b"s0 inc", 5, b"x", b"unknown"))
 
 
 def refused_but_there(case: Case) -> None:
@@ -184,7 +184,7 @@ def under_another_tag(case: Case) -> None:
 
 
 def foreign_to_a_subscriber(case: Case) -> None:
-    case.lives[0].lines.append((b"1", b"nobody's"))
+    case.lives[0].lines.append((b"1", b"unknown"))
 
 
 def unasked_to_a_subscriber(case: Case) -> None:

@@ -162,9 +162,9 @@ class Quicker:
                 data=await request.read(),
                 headers=headers,
                 ssl=self._behind.trust,
-            ) as told,
+            ) as reply,
         ):
-            return web.Response(status=told.status, body=await told.read(), content_type="application/json")
+            return web.Response(status=reply.status, body=await reply.read(), content_type="application/json")
 
 
 async def test_intermediate_ca_alone_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,9 +58,9 @@ def test_deleted_crds_end_the_operator(
     first = new_program().ready()
     forget(cluster)
     assert first.ended() == 1
-    (said,) = [line for line in first.text().splitlines() if line.startswith("penstock: ")]
-    assert said.startswith("penstock: the watches ended: the CRDs of ")
-    assert said.endswith(" in penstock.dev/v1alpha1 are missing: apply the CRDs (crds.enabled)")
+    (lines,) = [line for line in first.text().splitlines() if line.startswith("penstock: ")]
+    assert lines.startswith("penstock: the watches ended: the CRDs of ")
+    assert lines.endswith(" in penstock.dev/v1alpha1 are missing: apply the CRDs (crds.enabled)")
     second = new_program()
     eventually(lambda: second.page("readyz") == (503, MISSING))
 
@@ -103,7 +103,7 @@ async def test_missing_crds_are_reported(cluster: Cluster) -> None:
             "the API server answered 404: 404 page not found; apply the CRDs (crds.enabled)"
         )
         with pytest.raises(ApiError) as lost:
-            await api.call("GET", "/nowhere")
+            await api.call("GET", "/missing")
         assert lost.value.status == 404
         assert "CRDs" not in str(lost.value)
     finally:

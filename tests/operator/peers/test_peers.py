@@ -106,7 +106,9 @@ def test_peer_adopts_a_declared_one(operator: OperatorProgram, seen: Seen, keepe
         keeper.apply_peer(name, owner, protocol="rqp-mca", addresses=["10.0.0.1"])
     seen.declared(peer("shop", "rqp-mca", "10.0.0.7"))
     assert keeper.peers()["shop"] == (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))
-    assert [(told["peer"], told["owner"]) for told in operator.events("peer_adopted")] == [("shop", "cli")]
+    assert [(reported["peer"], reported["owner"]) for reported in operator.events("peer_adopted")] == [
+        ("shop", "cli")
+    ]
     seen.delete("peer", "shop")
     eventually(lambda: set(keeper.peers()) == {"mine", "far"}, QUICK_S)
 
@@ -178,8 +180,8 @@ def test_unlisted_namespace_keeps_only_its_own_peers(
         cluster=api_server.as_user("developer"), discover_namespaces=f"{yard},{closed}"
     ).ready()
     eventually(lambda: set(keeper.peers()) == {f"there.{yard}.text", f"kept.{closed}.text"})
-    (told,) = operator.events("neighbours_not_listed")
-    assert f"endpointslices of {closed} cannot be listed" in told["message"]
+    (event,) = operator.events("neighbours_not_listed")
+    assert f"endpointslices of {closed} cannot be listed" in event["message"]
 
 
 def quiet_and_loud() -> list[dict[str, Any]]:
@@ -255,11 +257,11 @@ def test_operators_with_the_same_discovery_do_not_compete(
     second = new_operator(
         namespaces=f"{other},{seen.namespace}", sweep_s=1, rqprc_configmap="machines"
     ).ready()
-    told = writes(store)["publish"]
+    reported = writes(store)["publish"]
     for one in (first, second, first, second):
         looked = one.metric(LOOKS, kind="peers", result="done")
         eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
     assert keeper.peers() == expected
-    assert writes(store)["publish"] == told
+    assert writes(store)["publish"] == reported
     seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.2"))  # either operator may see it first
     eventually(lambda: keeper.peers()[name][1] == ("10.1.0.2:7172",))

@@ -124,7 +124,7 @@ def test_queue_that_lost_a_number_keeps_none(operator: OperatorProgram, seen: Se
 
 
 def test_queue_without_its_number_is_counted(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
-    """Check that a queue without its number has a count for scaling; a Queue without a queue has none."""
+    """Check that a queue without its number has a count for scaling; a Queue without a queue has no count."""
     operator = new_operator(sweep_s=1, queue_metrics="true").ready()
     two_with_numbers(seen)
     seen.apply(mca("new", 17), mca("third", 17))

@@ -61,7 +61,7 @@ def test_queues_deleted_while_the_operator_was_down_are_released(
     assert keeper.owner("there") == f"kubernetes {seen.namespace}/there"
     assert keeper.owner("since") == f"kubernetes {seen.namespace}/other"
     assert keeper.owner("far") == "kubernetes elsewhere/far"
-    assert {told["queue"] for told in second.events("queue_released")} == {"gone", "before"}
+    assert {reported["queue"] for reported in second.events("queue_released")} == {"gone", "before"}
     seen.declared(queue("gone"))
     assert keeper.owner("gone") == f"kubernetes {seen.namespace}/gone"
 

@@ -147,13 +147,13 @@ def test_queue_kept_by_a_foreign_finalizer_reports_its_state(
         seen.declared({**document, "metadata": {"name": name, "finalizers": ["example.org/hold"]}})
     depth = f'penstock_operator_queue_depth{{name="gone",namespace="{seen.namespace}"}}'
     assert depth in operator.page("metrics")[1]
-    for name, says in (
+    for name, reported in (
         ("gone", "the queue was deleted"),
         ("kept", "the queue stays in the store (deletionPolicy)"),
     ):
         seen.delete("queue", name, patience_s=0)
         found = seen.becomes("queue", name, "False", "Removed")
-        assert found["message"] == f"{says}; the resource waits for the finalizers example.org/hold"
+        assert found["message"] == f"{reported}; the resource waits for the finalizers example.org/hold"
     assert (keeper.find("gone"), keeper.owner("kept")) == (None, f"kubernetes {seen.namespace}/kept")
     assert depth not in operator.page("metrics")[1]
     eventually(lambda: seen.events("gone") == ["Declared", "Removed"])

@@ -141,12 +141,12 @@ def test_recreated_source(operator: OperatorProgram, seen: Seen, keeper: Keeper)
 def test_missing_queues_are_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     """Check that missing queues are waited for, up to a minute, as when they are applied together."""
     prepared(seen, keeper)
-    seen.apply(redrive("again", "orders", target="fresh"), redrive("lost", "nowhere"))
-    for name, says in (
+    seen.apply(redrive("again", "orders", target="fresh"), redrive("lost", "missing"))
+    for name, reported in (
         ("again", "target: there is no queue 'fresh'"),
-        ("lost", "source: there is no queue 'nowhere'"),
+        ("lost", "source: there is no queue 'missing'"),
     ):
-        assert seen.becomes("redrive", name, "False", "Pending")["message"] == says
+        assert seen.becomes("redrive", name, "False", "Pending")["message"] == reported
     seen.apply(queue("fresh"))
     seen.becomes("redrive", "again", "True", "Complete")
     assert keeper.take("fresh") == numbered(5)

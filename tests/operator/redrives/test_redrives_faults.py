@@ -134,7 +134,7 @@ async def test_minute_for_queues_starts_with_the_store(
 ) -> None:
     """Check that the minute for missing queues starts with the store, and that declared queues have no time limit."""
     await asyncio.to_thread(keeper.declare, "other")
-    seen.apply(redrive("again", "orders"), redrive("lost", "nowhere"), queue("to-come", queueName="orders"))
+    seen.apply(redrive("again", "orders"), redrive("lost", "missing"), queue("to-come", queueName="orders"))
     resources = [read(seen, "redrive", name) for name in ("again", "lost")]
     resources = [replace(one, created="2020-01-01T00:00:00Z") for one in resources]
     for each in (*resources, read(seen, "queue", "to-come")):

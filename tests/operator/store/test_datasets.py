@@ -55,8 +55,8 @@ def test_data_lost_while_the_operator_was_down(
     since = int(time.time())
     second, after = begun()
     assert after["dataset"] != before["dataset"]
-    (told,) = second.events("store_restored")
-    assert (told["old"], told["new"]) == (before["dataset"], after["dataset"])
+    (event,) = second.events("store_restored")
+    assert (event["old"], event["new"]) == (before["dataset"], after["dataset"])
     assert second.metric(RESTORED) == 1
     assert since <= second.metric(REPLACED) == int(after["replaced"]) <= time.time()
     second.kill()
@@ -121,7 +121,7 @@ async def test_missing_rights_for_the_record_are_logged_once(
         running.cancel()
         await api.close()
     assert metrics.registry.get_sample_value(RESTORED) == (2 if before else 1)
-    told = [record for record in caplog.records if record.__dict__.get("action") == "dataset_not_kept"]
-    assert len(told) == 1
-    assert told[0].levelno == logging.WARNING
-    assert "forbidden" in told[0].getMessage()
+    results = [record for record in caplog.records if record.__dict__.get("action") == "dataset_not_kept"]
+    assert len(results) == 1
+    assert results[0].levelno == logging.WARNING
+    assert "forbidden" in results[0].getMessage()

@@ -84,8 +84,8 @@ async def test_store_empty_after_an_outage_counts(
     await watched.watch.poll()
     assert watched.is_up()
     assert watched.restored == 1
-    (told,) = [record for record in caplog.records if record.__dict__.get("action") == "store_restored"]
-    assert told.__dict__["old"] != told.__dict__["new"]
+    (records,) = [record for record in caplog.records if record.__dict__.get("action") == "store_restored"]
+    assert records.__dict__["old"] != records.__dict__["new"]
 
 
 async def test_store_set_up_again_by_others_counts(watched: Watched, store: Server) -> None:

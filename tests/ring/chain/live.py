@@ -16,12 +16,12 @@ from tests.ring.links.live import BRISK, GROUP, QUICK
 class LiveRing(LiveQueues[RingSettings]):
     def __init__(self, url: str, beacon_port: int, name: str | None = None, **times: float) -> None:
         node = {"group": GROUP, "beacon_port": beacon_port, "times": {**QUICK, **times}, "window": 16}
-        said = {
+        fields = {
             "listeners": {CLIENTS: {"port": 0}, "ring": {"port": 0}},
             "node": node if name is None else {**node, "name": name},
             "store": BRISK,
         }
-        super().__init__(EDGE, url, said)
+        super().__init__(EDGE, url, fields)
 
     @property
     def tally(self) -> Tally:

@@ -170,10 +170,10 @@ async def test_waiting_ring_requests_fail_when_the_node_stops(new_server: NewSer
         await until(lambda: is_ring(nodes))
         await there.close()
         client = await here.client()
-        await client.send(pull(b"nowhere"))
+        await client.send(pull(b"missing"))
         await until(lambda: len(here.remote_requests))
         assert isinstance(here.running, RunningRing)
         await here.running.stop_taking()
-        assert (await client.reply(b"nowhere")).message.startswith(b"unknown: this node is stopping")
-        await client.send(pull(b"nowhere"))
-        assert (await client.reply(b"nowhere")).message == b"this node is stopping"
+        assert (await client.reply(b"missing")).message.startswith(b"unknown: this node is stopping")
+        await client.send(pull(b"missing"))
+        assert (await client.reply(b"missing")).message == b"this node is stopping"

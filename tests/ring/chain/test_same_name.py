@@ -53,11 +53,11 @@ async def board(node: LiveRing) -> dict[str, dict[str, Any]]:
 
 async def titles(node: LiveRing) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Return the status of both nodes."""
-    told = {name: document for name, document in (await board(node)).items() if name.startswith(NAME)}
-    second = [document for name, document in told.items() if "(process " in name]
-    return (told[NAME], second[0]) if len(told) == 2 and second else None
+    by_name = {name: document for name, document in (await board(node)).items() if name.startswith(NAME)}
+    second = [document for name, document in by_name.items() if "(process " in name]
+    return (by_name[NAME], second[0]) if len(by_name) == 2 and second else None
 
 
 async def is_the_node(node: LiveRing) -> bool:
-    told = await board(node)
-    return set(told) == {NAME, node.station.node.name.decode()} and told[NAME]["away"] is None
+    reported = await board(node)
+    return set(reported) == {NAME, node.station.node.name.decode()} and reported[NAME]["away"] is None

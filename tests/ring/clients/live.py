@@ -35,8 +35,8 @@ class LiveClients(LiveQueues[RingSettings]):
         **settings: Any,
     ) -> None:
         listeners = {CLIENTS: {"port": 0, **(listener or {})}, **settings.pop("listeners", {})}
-        said = {"listeners": listeners, "clients": clients or {}, **settings}
-        super().__init__(EDGE, url, said, budget, output)
+        fields = {"listeners": listeners, "clients": clients or {}, **settings}
+        super().__init__(EDGE, url, fields, budget, output)
 
     @property
     def service(self) -> RingService:

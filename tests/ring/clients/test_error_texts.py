@@ -22,8 +22,8 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not errors.OutcomeUnknown])
 def test_every_store_error_has_a_text(kind: type[StoreError]) -> None:
-    said = words.error_text(kind())
-    assert said == ROWS.get(kind.reason, said)
+    message = words.error_text(kind())
+    assert message == ROWS.get(kind.reason, message)
     if kind.reason not in ROWS:
         assert f"| {kind.reason} |" not in DOCUMENT
         kinds = (
@@ -31,21 +31,21 @@ def test_every_store_error_has_a_text(kind: type[StoreError]) -> None:
             errors.StoreUnavailable,
             errors.QueueReserved,
         )  # reasons without a text of their own
-        assert said in [words.REFUSED[each] for each in kinds if issubclass(kind, each)]
-        assert f"`{said}`" in DOCUMENT
+        assert message in [words.REFUSED[each] for each in kinds if issubclass(kind, each)]
+        assert f"`{message}`" in DOCUMENT
 
 
 def said_by_the_port() -> set[str]:
     """Return the reasons for which the port itself refuses requests."""
     folder = ROOT / "services" / "ring" / "clients"
-    said = {reason for path in folder.glob("*.py") for reason in REFUSED.findall(path.read_text())}
-    return said | {reason for reason, _ in FORBIDDEN.values()}
+    names = {reason for path in folder.glob("*.py") for reason in REFUSED.findall(path.read_text())}
+    return names | {reason for reason, _ in FORBIDDEN.values()}
 
 
 def test_every_refusal_reason_is_in_the_spec() -> None:
-    said = said_by_the_port()
-    assert {"reserved_name", "create_forbidden", "too_many_unsettled", "unserved"} <= said
-    for reason in (*said, *REFUSALS):
+    given = said_by_the_port()
+    assert {"reserved_name", "create_forbidden", "too_many_unsettled", "unserved"} <= given
+    for reason in (*given, *REFUSALS):
         assert f"| `{reason}` |" in DOCUMENT
 
 

@@ -162,7 +162,7 @@ async def test_destroy_queue_removes_only_queues_made_by_create_queue(
         await client.destroy(b"theirs")
     await client.push(b"theirs", b"x")
     with pytest.raises(Refused, match=UNSERVED):
-        await client.destroy(b"nobody's")
+        await client.destroy(b"missing")
     await client.create(b"claimed")
     await edge.tools.catalogue.declare("claimed", QueueSpec(), "file", replace=True)
     with pytest.raises(Refused, match="not made by create_queue"):
@@ -245,10 +245,10 @@ async def test_reserved_queue_refuses_pushes(edge: LiveClients, client: Client) 
     """Check that a reserved queue refuses pushes (5.8)."""
     queue = await edge.declare("q")
     domain = edge.tools.open_domain()
-    fence = await domain.claims.reserve(queue, "somebody", 60_000)
+    fence = await domain.claims.reserve(queue, "holder", 60_000)
     with pytest.raises(Refused, match="queue is reserved by another sender"):
         await client.push(b"q", b"1")
-    await domain.claims.release_reservation(queue, "somebody", fence)
+    await domain.claims.release_reservation(queue, "holder", fence)
     await client.push(b"q", b"2")
     assert await client.drain(b"q") == [b"2"]
 

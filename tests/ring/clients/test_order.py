@@ -15,7 +15,7 @@ EMPTY = Reply(ERROR, b"empty")
 UNSERVED = Reply(ERROR, b"no node serves this queue")
 EXISTS = Reply(ERROR, b"queue exists already")
 TALK = [
-    (push(b"q", b"to nobody"), UNSERVED),
+    (push(b"q", b"unserved"), UNSERVED),
     (pull(b"q"), UNSERVED),
     (create(b"q"), DONE),
     (create(b"q"), EXISTS),
@@ -30,7 +30,7 @@ TALK = [
     (push(b"q", b"lost with it"), DONE),
     (destroy(b"q"), DONE),
     (destroy(b"q"), UNSERVED),
-    (push(b"q", b"to nobody"), UNSERVED),
+    (push(b"q", b"unserved"), UNSERVED),
 ]
 WIRE = b"".join(request for request, _ in TALK)
 ANSWERS = [answer for _, answer in TALK]

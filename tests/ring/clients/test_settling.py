@@ -36,7 +36,7 @@ async def prepared(edge: LiveClients) -> tuple[Client, Client]:
 
 @pytest.mark.parametrize(
     ("request_of", "name"),
-    [(create, b"new"), (destroy, b"nobody"), (pull, b"q"), (pull, b"nobody"), (push, b"ring/x")],
+    [(create, b"new"), (destroy, b"missing"), (pull, b"q"), (pull, b"missing"), (push, b"ring/x")],
 )
 async def test_next_request_settles_even_if_it_fails(
     edge: LiveClients, request_of: object, name: bytes

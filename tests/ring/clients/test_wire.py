@@ -197,8 +197,8 @@ async def test_messages_are_never_logged(edge: LiveClients, client: Client) -> N
     secret = b"s3cr3t-payload"
     await client.create(b"q")
     await client.push(b"q", secret)
-    await client.send(push(b"nobody", secret) + b"\xfe" + secret)
-    assert (await client.reply(b"nobody")).operation is ERROR
+    await client.send(push(b"missing", secret) + b"\xfe" + secret)
+    assert (await client.reply(b"missing")).operation is ERROR
     assert await client.ended() in ("fin", "reset")
     assert edge.log.lines
     assert not [line for line in edge.log.lines if secret.decode() in str(line.__dict__)]

@@ -98,8 +98,8 @@ class LiveNode(Live[RingSettings]):
     ) -> None:
         outer = {name: settings.pop(name) for name in ("listeners", "request_timeout_s") if name in settings}
         node = {"group": GROUP, "beacon_port": beacon_port, "times": {**QUICK, **(times or {})}, **settings}
-        said = {"listeners": {"ring": {"port": 0}}, "node": node, "store": BRISK, **outer}
-        super().__init__(NODE_ALONE, url, said)
+        fields = {"listeners": {"ring": {"port": 0}}, "node": node, "store": BRISK, **outer}
+        super().__init__(NODE_ALONE, url, fields)
 
     @property
     def _running(self) -> RunningNode:

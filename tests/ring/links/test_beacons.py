@@ -218,12 +218,12 @@ async def test_nodes_listed_as_targets_find_each_other(start: Start, host: str) 
     """Check that targets by address, host name or IPv6 address find each other without broadcasts (3.4)."""
     ports = [free_udp_port() for _ in range(3)]
     shown = f"[{host}]" if ":" in host else host
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "broadcast": [],
         "beacon_host": host if ":" in host else "127.0.0.1",
         "beacon_targets": [f"{shown}:{port}" for port in ports],
     }
-    nodes = [await start(beacon_port=port, **said) for port in ports]
+    nodes = [await start(beacon_port=port, **fields) for port in ports]
     await until(lambda: is_ring(nodes))
 
 
@@ -280,9 +280,9 @@ async def test_unsent_beacons_are_counted_and_logged_once(start: Start) -> None:
         times={"self_s": 60.0},
     )
     await until(lambda: node.number("beacons_unsent_total") >= 6)
-    told = node.log.events("beacon_unsent")
-    assert sorted({line.to for line in told}) == ["198.51.100.255", "no-such-host.invalid"]  # type: ignore[attr-defined]
-    assert len(told) <= 3, [line.getMessage() for line in told]
+    lines = node.log.events("beacon_unsent")
+    assert sorted({line.to for line in lines}) == ["198.51.100.255", "no-such-host.invalid"]  # type: ignore[attr-defined]
+    assert len(lines) <= 3, [line.getMessage() for line in lines]
     assert node.number("beacons_sent_total", kind="open") >= 3
 
 

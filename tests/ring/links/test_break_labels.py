@@ -26,7 +26,7 @@ SOURCES = [
         ("both", f"name: {DUPLICATE_NAME}", "same_name"),
         ("both", "this node is stopping", "stopping"),
         ("both", "the store cannot be reached: Connection refused", STORE),
-        ("inbound", "words that nobody knows", OTHER),
+        ("inbound", "unknown words", OTHER),
     ],
 )
 def test_break_reasons_map_to_labels(side: str, why: str, reason: str) -> None:

@@ -118,7 +118,7 @@ async def test_loops_precede_users(node: LiveNode, port: int) -> None:
         assert await after.message() == user(b"one")
         before = await Wire.to(node.places["ring"])
         node.adopt(before.close)
-        before.say(link_broken(b"somebody", 9))
+        before.say(link_broken(b"other", 9))
         await before.hears(b"A")
         after.say(b"A")
         loops = [await after.message()]
@@ -126,7 +126,7 @@ async def test_loops_precede_users(node: LiveNode, port: int) -> None:
             after.say(b"A")
             loops.append(await after.message())
         assert loops.pop() == user(b"two")
-        assert link_broken(b"somebody", 8) in loops
+        assert link_broken(b"other", 8) in loops
 
 
 async def test_unanswered_loops_are_resent_except_ttl_0(node: LiveNode, port: int) -> None:

@@ -96,14 +96,14 @@ async def test_linked_node_sends_no_open_to_new_targets(start: Start) -> None:
 
 
 async def test_configured_targets_stay(start: Start) -> None:
-    with Listening(free_udp_port(), "127.0.0.1") as said:
-        node = await start(beacon_targets=[here(said)], **LONELY)
-        await said.beacon(b"OPEN")
-        await apply(node, "one", here(said), "127.0.0.9")
+    with Listening(free_udp_port(), "127.0.0.1") as listener:
+        node = await start(beacon_targets=[here(listener)], **LONELY)
+        await listener.beacon(b"OPEN")
+        await apply(node, "one", here(listener), "127.0.0.9")
         await until(lambda: len(node.station.beacons.sender.targets.all) == 2, SOON_S)
         await forget(node, "one")
         await until(lambda: len(node.station.beacons.sender.targets.all) == 1, SOON_S)
-        assert str(node.station.beacons.sender.targets.all[0].port) == here(said).partition(":")[2]
+        assert str(node.station.beacons.sender.targets.all[0].port) == here(listener).partition(":")[2]
 
 
 async def test_unresolvable_targets_are_logged_once(start: Start) -> None:
@@ -111,8 +111,8 @@ async def test_unresolvable_targets_are_logged_once(start: Start) -> None:
     with Listening(free_udp_port(), "127.0.0.1") as other:
         await apply(node, "lost", "no-such-host.invalid", here(other))
         await until(lambda: node.number("beacons_unsent_total") >= 5)
-        told = node.log.events("beacon_unsent", to="no-such-host.invalid")
-        assert len(told) == len({line.detail for line in told}) <= 2  # type: ignore[attr-defined]
+        lines = node.log.events("beacon_unsent", to="no-such-host.invalid")
+        assert len(lines) == len({line.detail for line in lines}) <= 2  # type: ignore[attr-defined]
         other.waiting()
         await other.beacon(b"OPEN")  # and does not delay others
     await forget(node, "lost")
@@ -130,8 +130,8 @@ async def test_targets_are_limited_and_logged(start: Start) -> None:
             )
         await until(lambda: len(node.member.peers.peers) == 4, SOON_S)
         assert len(node.station.beacons.sender.targets.all) == MOST
-        told = [line.count for line in node.log.events("beacon_targets_left_out")]  # type: ignore[attr-defined]
-        assert sum(told) == 3001 - MOST
+        results = [line.count for line in node.log.events("beacon_targets_left_out")]  # type: ignore[attr-defined]
+        assert sum(results) == 3001 - MOST
         first.waiting()
         await first.beacon(b"OPEN")
     await forget(node, "a", "many-0", "many-1", "many-2")

@@ -39,11 +39,11 @@ def test_processes_form_a_ring_and_reform_it_after_exits(spawn: Spawn) -> None:
     pages = [program.page("/metrics").decode() for program in programs]
     assert all('penstock_ring_beacons_sent_total{edge="ring",kind="open"}' in page for page in pages)
     eventually(lambda: leaders(programs) == [1.0, 0.0, 0.0, 0.0, 0.0])
-    told = programs[0].told()
+    reported = programs[0].told()
     names = {program.told()["name"]: program for program in programs}
-    assert told["pid"] == programs[0].process.pid
-    assert told["successor"]["name"] in names
-    assert {member["name"] for member in told["members"]} == names.keys() - {told["name"]}
+    assert reported["pid"] == programs[0].process.pid
+    assert reported["successor"]["name"] in names
+    assert {member["name"] for member in reported["members"]} == names.keys() - {reported["name"]}
     ended = programs.pop(0)
     assert ended.stop() == 0, ended.text()
     assert "Traceback" not in ended.text()

@@ -162,9 +162,9 @@ async def test_stopping_node_does_not_rejoin(start: Start) -> None:
 
 async def two_over_ipv6(folder: Path) -> None:
     server = Server(next(iter(PROGRAMS)), folder / "store").start()
-    said = {"listeners": {"ring": {"host": "::1", "port": 0}}, "advertise": "six.test"}
+    fields = {"listeners": {"ring": {"host": "::1", "port": 0}}, "advertise": "six.test"}
     port = free_udp_port()
-    nodes = [LiveNode(server.url, port, **said) for _ in range(2)]
+    nodes = [LiveNode(server.url, port, **fields) for _ in range(2)]
     try:
         await set_up(server)
         await asyncio.gather(*(node.begin() for node in nodes))
@@ -190,12 +190,12 @@ async def test_links_over_tls(start: Start, tmp_path: Path) -> None:
     The originals do not support TLS.
     """
     authority = Authority.create(tmp_path)
-    said = {
+    fields = {
         "listeners": {"ring": {"port": 0, "tls": authority.mutual()}},
         "dial": {"tls": authority.dialler("node")},
         "window": 8,
     }
-    nodes = [await start(**said) for _ in range(3)]
+    nodes = [await start(**fields) for _ in range(3)]
     await until(lambda: is_ring(nodes))
     sent = [b"%d" % n for n in range(100)]
     nodes[0].carrier.put(*sent)

@@ -23,7 +23,7 @@ def test_default_times_are_those_of_the_spec() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("fields", "why"),
     [
         ({"silence_s": 10}, "silence_s must be greater than idle_s, which is 10: else healthy links"),
         ({"idle_s": 31}, "silence_s must be greater than idle_s, which is 31"),
@@ -36,17 +36,17 @@ def test_default_times_are_those_of_the_spec() -> None:
         ({"absent_s": 300}, "absent_s must be greater than lost_s, which is 300"),
     ],
 )
-def test_times_that_contradict_each_other_are_refused(said: dict[str, float], why: str) -> None:
+def test_times_that_contradict_each_other_are_refused(fields: dict[str, float], why: str) -> None:
     """Check that contradictory times are refused (1.4)."""
     with pytest.raises(ValidationError, match=why):
-        NodeSettings.model_validate({"times": said})
-    (setting, value), (longer, *_) = *said.items(), why.split()
+        NodeSettings.model_validate({"times": fields})
+    (setting, value), (longer, *_) = *fields.items(), why.split()
     raised = {longer: value + 1} if longer == setting else {longer: 2 * value + 31}
-    assert NodeSettings.model_validate({"times": {**said, **raised}})
+    assert NodeSettings.model_validate({"times": {**fields, **raised}})
 
 
 @pytest.mark.parametrize(
-    ("said", "listener", "name"),
+    ("fields", "listener", "name"),
     [
         ({}, "127.0.0.1", "127.0.0.1:8085"),
         ({"advertise": "node1.example.org"}, "0.0.0.0", "node1.example.org:8085"),
@@ -57,9 +57,9 @@ def test_times_that_contradict_each_other_are_refused(said: dict[str, float], wh
         ({"name": "node1", "advertise": "node1"}, "10.0.0.1", "node1"),
     ],
 )
-def test_default_node_name_is_host_and_port(said: dict[str, Any], listener: str, name: str) -> None:
+def test_default_node_name_is_host_and_port(fields: dict[str, Any], listener: str, name: str) -> None:
     """Check that the default node name is host and port (1.2)."""
-    identity = identify(NodeSettings.model_validate(said), ListenerSettings(host=listener, port=8085))
+    identity = identify(NodeSettings.model_validate(fields), ListenerSettings(host=listener, port=8085))
     assert identity.name == name.encode()
     assert identity.service == b"8085"
     assert identity.place == (name.partition(":")[0], 8085)
@@ -120,7 +120,7 @@ NARROW: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("wide", "said"), WIDE.values(), ids=list(WIDE))
+@pytest.mark.parametrize(("wide", "fields"), WIDE.values(), ids=list(WIDE))
 @pytest.mark.parametrize(
     ("mine", "setting"),
     [
@@ -131,15 +131,15 @@ NARROW: list[dict[str, Any]] = [
     ],
 )
 def test_loopback_name_with_wide_beacons_is_a_settings_error(
-    mine: dict[str, Any], setting: str, wide: str, said: dict[str, Any]
+    mine: dict[str, Any], setting: str, wide: str, fields: dict[str, Any]
 ) -> None:
     """Check that a loopback name with wide beacons is a settings error: its ring would never close (1.3)."""
     why = rf"^edges\.ring\.node\.{setting}: other machines hear beacons .{re.escape(wide)}. and would .*; set it"
     with pytest.raises(SettingsError, match=why):
-        identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(port=8085))
+        identify(NodeSettings.model_validate({**mine, **fields}), ListenerSettings(port=8085))
 
 
-@pytest.mark.parametrize(("_", "said"), WIDE.values(), ids=list(WIDE))
+@pytest.mark.parametrize(("_", "fields"), WIDE.values(), ids=list(WIDE))
 @pytest.mark.parametrize(
     ("mine", "listener"),
     [
@@ -150,31 +150,31 @@ def test_loopback_name_with_wide_beacons_is_a_settings_error(
     ],
 )
 def test_reachable_names_are_accepted(
-    mine: dict[str, Any], listener: str, _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
+    mine: dict[str, Any], listener: str, _: str, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Check that reachable names are accepted without being resolved (1.3)."""
-    identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(host=listener, port=8085))
+    identify(NodeSettings.model_validate({**mine, **fields}), ListenerSettings(host=listener, port=8085))
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("said", NARROW)
+@pytest.mark.parametrize("fields", NARROW)
 def test_loopback_is_allowed_within_one_machine(
-    said: dict[str, Any], caplog: pytest.LogCaptureFixture
+    fields: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Check that loopback names are allowed within one machine (1.3)."""
-    identify(NodeSettings.model_validate(said), ListenerSettings(port=8085))
+    identify(NodeSettings.model_validate(fields), ListenerSettings(port=8085))
     assert caplog.records == []
 
 
-@pytest.mark.parametrize(("_", "said"), WIDE.values(), ids=list(WIDE))
+@pytest.mark.parametrize(("_", "fields"), WIDE.values(), ids=list(WIDE))
 def test_loopback_listener_with_wide_name_is_logged(
-    _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
+    _: str, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Check that a loopback listener with a non-loopback name is logged (1.3)."""
-    identify(NodeSettings.model_validate({"advertise": "10.0.0.7", **said}), ListenerSettings(port=8085))
-    (told,) = caplog.records
-    assert told.levelname == "WARNING"
-    assert told.getMessage().startswith(
+    identify(NodeSettings.model_validate({"advertise": "10.0.0.7", **fields}), ListenerSettings(port=8085))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith(
         "beacons announce 10.0.0.7, but edges.ring.listeners.ring.host is 127.0.0.1"
     )
 
@@ -205,7 +205,7 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("fields", "why"),
     [
         ({"group": 0}, "greater than or equal to 1"),
         ({"group": 65536}, "less than or equal to 65535"),
@@ -238,6 +238,6 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
         ({"allow": ["10.0.0.7/8"]}, "must be a network"),
     ],
 )
-def test_invalid_settings_are_refused(said: dict[str, Any], why: str) -> None:
+def test_invalid_settings_are_refused(fields: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
-        NodeSettings.model_validate(said)
+        NodeSettings.model_validate(fields)

@@ -29,8 +29,10 @@ async def entry(node: LiveNode, **expected: Any) -> RingNode:
 
     async def found() -> RingNode | None:
         one = (await entries(node)).get(node.name.decode())
-        told = {} if one is None else one.document
-        return one if all(told.get(name) == value for name, value in expected.items()) and told else None
+        results = {} if one is None else one.document
+        return (
+            one if all(results.get(name) == value for name, value in expected.items()) and results else None
+        )
 
     one: RingNode = await until(found)
     return one
@@ -46,27 +48,27 @@ async def test_nodes_publish_their_status(start: Start) -> None:
         one = (await entries(node)).get(node.name.decode())
         if one is None or not is_ring(nodes):
             return None
-        told, successor = one.document, node.successor
+        document, successor = one.document, node.successor
         assert successor is not None
         as_it_is = (
-            told["leader"] == node.leader.decode()
-            and told["is_leader"] == node.is_leader
-            and (told["successor"] or {}).get("name") == successor.decode()
-            and (told["predecessor"] or {}).get("name") in names
-            and board.without_ages(told) == board.without_ages(node.pages["/ring"]())
+            document["leader"] == node.leader.decode()
+            and document["is_leader"] == node.is_leader
+            and (document["successor"] or {}).get("name") == successor.decode()
+            and (document["predecessor"] or {}).get("name") in names
+            and board.without_ages(document) == board.without_ages(node.pages["/ring"]())
         )
         return one if as_it_is else None
 
     for node in nodes:
         one = await until(partial(is_told, node))
-        told = one.document
-        assert one.group == told["group"] == GROUP
-        assert told["predecessor"]["since_s"] >= 0
-        assert {member["name"] for member in told["members"]} <= names
-        assert told["pid"] == os.getpid()
-        assert told["address"] == told["name"]
-        assert told["is_led"]
-        assert told["away"] is None
+        document = one.document
+        assert one.group == document["group"] == GROUP
+        assert document["predecessor"]["since_s"] >= 0
+        assert {member["name"] for member in document["members"]} <= names
+        assert document["pid"] == os.getpid()
+        assert document["address"] == document["name"]
+        assert document["is_led"]
+        assert document["away"] is None
 
 
 async def test_open_ring_is_shown_without_a_leader(start: Start) -> None:
@@ -80,9 +82,9 @@ async def test_open_ring_is_shown_without_a_leader(start: Start) -> None:
     await entry(left, leader=last.name.decode(), is_led=True)
     await last.member.station.stop_taking()
     await last.member.close()
-    told = (await entry(left, is_led=False)).document
-    assert told["leader"] == last.name.decode()
-    assert told["is_leader"] is False
+    document = (await entry(left, is_led=False)).document
+    assert document["leader"] == last.name.decode()
+    assert document["is_leader"] is False
 
 
 async def test_unheard_leader_does_not_count(start: Start, port: int) -> None:
@@ -99,10 +101,10 @@ async def test_unheard_leader_does_not_count(start: Start, port: int) -> None:
         assert node.number("led") == 1
         before.say(leader(HIGHEST, 60))
         await before.hears(b"A")
-        told = (await entry(node, leader=HIGHEST.decode(), is_led=False)).document
+        document = (await entry(node, leader=HIGHEST.decode(), is_led=False)).document
         assert node.number("led") == 0
-        assert told["predecessor"]
-        assert told["successor"]
+        assert document["predecessor"]
+        assert document["successor"]
         answering.cancel()
 
 
@@ -137,11 +139,11 @@ async def test_members_expire(start: Start, port: int, monkeypatch: Any) -> None
     node = await start(times={"self_s": 60.0})
     for number in range(120):
         tell(find_beacon(GROUP, b"a:%d" % number), port)
-    told = (await entry(node, member_count=120)).document
-    assert len(told["members"]) == 100
+    document = (await entry(node, member_count=120)).document
+    assert len(document["members"]) == 100
     monkeypatch.setattr(board, "MEMBER_S", 0.0)
-    told = (await entry(node, member_count=0)).document
-    assert told["members"] == []
+    document = (await entry(node, member_count=0)).document
+    assert document["members"] == []
     assert len(node.station.node.members) == 120
 
 
@@ -171,10 +173,10 @@ async def test_predecessor_name_is_unknown_for_originals(start: Start) -> None:
     node.adopt(wire.close)
     wire.say(leader(b"~:1"))
     await wire.hears(b"A")
-    told = (await entry(node, leader="~:1")).document
-    assert told["predecessor"]["name"] is None
-    assert told["predecessor"]["address"].startswith("127.0.0.1:")
-    assert [member["name"] for member in told["members"]] == ["~:1"]
+    document = (await entry(node, leader="~:1")).document
+    assert document["predecessor"]["name"] is None
+    assert document["predecessor"]["address"].startswith("127.0.0.1:")
+    assert [member["name"] for member in document["members"]] == ["~:1"]
 
 
 async def test_status_shows_the_advertised_address(start: Start) -> None:

@@ -43,7 +43,7 @@ def leaders(nodes: list[LiveNode], originals: list[Original]) -> list[bytes]:
 async def test_originals_and_our_nodes_form_a_ring(
     start: Start, port: int, ours: int, suffixes: list[str]
 ) -> None:
-    """Check that originals and our nodes form a ring, whichever has the lowest or highest name (3.6, 4.2).
+    """Check that originals and our nodes form a ring for any order of their names (3.6, 4.2).
 
     USERs go around, and LOOPs with their TTL.
     """
@@ -81,6 +81,6 @@ async def test_ring_closes_without_a_hung_original(start: Start, port: int) -> N
     async with Original(GROUP, port, "1") as original:
         await until(lambda: is_one_ring(nodes, [original]) and len(leaders(nodes, [])) == 1)
         original.hang()
-        told = "the predecessor is silent: no proposal comes around"
-        await until(lambda: told in [last.why for node in nodes if (last := node.station.node.last_break)])
+        text = "the predecessor is silent: no proposal comes around"
+        await until(lambda: text in [last.why for node in nodes if (last := node.station.node.last_break)])
         await until(lambda: is_one_ring(nodes, []) and len(leaders(nodes, [])) == 1)

@@ -36,7 +36,7 @@ def around(life: Life) -> list[Life]:
 def wrong_ring(lives: list[Life]) -> str:
     """Return '' if all nodes are one ring; else a description."""
     if not lives:
-        return "nobody leads any ring"
+        return "no node leads a ring"
     first = lives[0]
     ring = around(first)
     following = successor(ring[-1])

@@ -26,7 +26,7 @@ class Surroundings(Protocol):
     clock: Clock
     network: Network
 
-    def note(self, name: bytes, what: str, whom: bytes | str = "") -> None: ...
+    def note(self, name: bytes, what: str, other: bytes | str = "") -> None: ...
 
 
 class Network:

@@ -28,11 +28,11 @@ def beginning(likely: int, number: int) -> list[int]:
     return [*range(likely, number), *range(likely)]
 
 
-def first_wrong(seeds: Iterator[int] | range | list[int], says: str, **options: Any) -> str:
+def first_wrong(seeds: Iterator[int] | range | list[int], text: str, **options: Any) -> str:
     """Return the first seed's violation of this kind; '' if no seed has one."""
     for seed in seeds:
         for wrong in run(plan_of(seed), **options).wrong:
-            if says in wrong:
+            if text in wrong:
                 return f"seed {seed}: {wrong}"
     return ""
 

@@ -127,7 +127,7 @@ def test_restarted_machine_resets_its_links(network: Network) -> None:
     network.switch_off(tail)
     network.clock.run_until(5.0)
     network.switch_on(b"tail")
-    link.send(b"is anybody there")
+    link.send(b"hello")
     network.clock.run_until(10.0)
     assert head.told == ["reset"]
     assert tail.told == []
@@ -136,7 +136,7 @@ def test_restarted_machine_resets_its_links(network: Network) -> None:
 def test_dials_are_refused_at_once_or_in_vain_for_30_s(network: Network) -> None:
     head, tail = Recorder(network, b"head"), Recorder(network, b"tail")
     network.dial(head, b"tail", b"another port")
-    network.dial(head, b"nobody", PORT)
+    network.dial(head, b"missing", PORT)
     network.clock.run_until(1.0)
     assert head.told == ["not dialled"] * 2
     network.switch_off(tail)

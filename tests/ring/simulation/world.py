@@ -48,10 +48,10 @@ class World:
         for traffic in plan.traffic:
             self.clock.at(traffic.time, self._send, traffic)
 
-    def note(self, name: bytes, what: str, whom: bytes | str = "") -> None:
+    def note(self, name: bytes, what: str, other: bytes | str = "") -> None:
         if self.story is not None:
-            whom = whom if isinstance(whom, str) else whom.decode()
-            self.story.append(f"{self.clock.now:9.3f}  {name.decode()} {what} {whom}".rstrip())
+            other = other if isinstance(other, str) else other.decode()
+            self.story.append(f"{self.clock.now:9.3f}  {name.decode()} {what} {other}".rstrip())
 
     # traffic
 
@@ -101,8 +101,8 @@ class World:
     def happen(self, event: Event) -> None:
         number = event.nodes[0] if event.nodes else 0
         name = self._names[number] if event.fault not in (Fault.CUT, Fault.HEAL) else b"-"
-        whom = b" ".join(self._names[each] for each in event.nodes) if event.fault is Fault.CUT else b""
-        self.note(name, event.fault.value, whom)
+        reported = b" ".join(self._names[each] for each in event.nodes) if event.fault is Fault.CUT else b""
+        self.note(name, event.fault.value, reported)
         life = self.lives.get(number)
         match event.fault:
             case Fault.KILL if life is not None:

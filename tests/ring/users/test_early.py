@@ -96,7 +96,7 @@ async def test_repeated_frame_is_forwarded_once(start: Start, new_server: NewSer
     hand = Hand(node)
     await quiet(node)
     reply = encode_frame(Frame(Operation.OK, b"b", b"q", b"", b"1" * 16))
-    push = encode_frame(Frame(Operation.PUSH, b"b", b"nowhere", b"", b"2" * 16))
+    push = encode_frame(Frame(Operation.PUSH, b"b", b"missing", b"", b"2" * 16))
     hand.sends(push, reply)
     assert payloads(await hand.takes(2)) == [push, reply]
     hand.sends(reply, push, reply)
@@ -144,12 +144,12 @@ class Mover(Hand):
         return asyncio.create_task(self.node.users.outbox.commit([part], list(payloads)))
 
     def puts(self, *payloads: bytes) -> asyncio.Future[object]:
-        told: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        reported: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         pipe = self.node.service.pipe(self.queue)
         pipe.messages.publish(
-            Source(KEEPER), self.queue, list(map(records.encode, payloads)), "test", told.set_result
+            Source(KEEPER), self.queue, list(map(records.encode, payloads)), "test", reported.set_result
         )
-        return told
+        return reported
 
     async def gather(self, server: Server) -> None:
         """Stop the store during a call that has `first`: later messages go into the next call."""
@@ -211,14 +211,14 @@ async def test_begun_and_forwarded_messages_leave_in_queue_order(
     begun = [hand.begins(b"begun 0", b"begun 1")]
     left = await hand.takes(3)
     anothers = [b"another's %d" % n for n in range(others)]
-    told = [hand.puts(*anothers)] if others else []
+    results = [hand.puts(*anothers)] if others else []
     hand.sends(b"passed 0", b"passed 1")
     left += await hand.takes(2)
     begun.append(hand.begins(b"begun 2"))
     left += await hand.takes(1)
     assert payloads(left) == [b"first", b"begun 0", b"begun 1", b"passed 0", b"passed 1", b"begun 2"]
     server.cont()
-    await asyncio.gather(*begun, *told)
+    await asyncio.gather(*begun, *results)
     if not others:
         assert len(node.users.outgoing.in_flight) == 0, "the call that stored them has taken them, too"
     for payload in anothers:

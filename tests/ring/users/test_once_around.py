@@ -1,4 +1,4 @@
-"""Outbox messages go around once without faults, whatever else the node forwards (ring.md 4.5, 5.5)."""
+"""Outbox messages go around once without faults, also while the node forwards others (ring.md 4.5, 5.5)."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ async def test_frame_without_id_leaves_the_ring(start: Start, server: Server) ->
     """
     nodes = await members(start, server, 3)
     ring = Ring(nodes)
-    payload = encode_frame(Frame(Operation.PUSH, b"original", b"nowhere", b"x", NO_ID))
+    payload = encode_frame(Frame(Operation.PUSH, b"original", b"missing", b"x", NO_ID))
     safe = asyncio.Event()
     nodes[1].users.user_sink.received(payload, safe.set)
     await safe.wait()
@@ -263,7 +263,7 @@ async def test_messages_are_answered_in_order(start: Start, server: Server) -> N
     """Check that messages are answered in order, whether or not they need the store (2.2)."""
     node = await start(server, b"a")
     await node.declare("here")
-    told: list[int] = []
+    results: list[int] = []
     frames = [
         b"plain",
         encode_frame(Frame(Operation.PUSH, b"b", b"here", b"1", b"1" * 16)),
@@ -275,8 +275,8 @@ async def test_messages_are_answered_in_order(start: Start, server: Server) -> N
         b"plain again",
     ] * 3
     for number, payload in enumerate(frames):
-        node.users.user_sink.received(payload, lambda number=number: told.append(number))  # type: ignore[misc]
-    assert told == [], "answered before it was received"
-    await until(lambda: len(told) == len(frames))
-    assert told == list(range(len(frames)))
+        node.users.user_sink.received(payload, lambda number=number: results.append(number))  # type: ignore[misc]
+    assert results == [], "answered before it was received"
+    await until(lambda: len(results) == len(frames))
+    assert results == list(range(len(frames)))
     assert isinstance(node.store.registry, Registry)

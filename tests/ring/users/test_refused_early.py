@@ -14,22 +14,22 @@ from tests.ring.users.test_marks import OUTBOX
 from tests.ring.users.test_without_id import keep_replies
 from tests.servers import Server
 
-PUSH = encode_frame(Frame(Operation.PUSH, b"client", b"nowhere", b"x", b"1" * 16))
+PUSH = encode_frame(Frame(Operation.PUSH, b"client", b"missing", b"x", b"1" * 16))
 TRIES = 4
 
 
 def refusals(node: Member, monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Return a list that grows with each refusal."""
-    told: list[None] = []
+    results: list[None] = []
     outgoing = node.users.outgoing
     mistrust = outgoing.mistrust
 
     def counted() -> None:
-        told.append(None)
+        results.append(None)
         mistrust()
 
     monkeypatch.setattr(outgoing, "mistrust", counted)
-    return told
+    return results
 
 
 class Eager:
@@ -48,11 +48,11 @@ async def test_forwarded_message_refused_after_leaving_is_sent_again(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = await start(server, b"node")
-    hand, told, successor = Hand(node), refusals(node, monkeypatch), Eager(node)
+    hand, refused, successor = Hand(node), refusals(node, monkeypatch), Eager(node)
     await quiet(node)
     await keep_replies(node)
     hand.sends(b"1", b"2")
-    await until(lambda: len(told) >= TRIES)
+    await until(lambda: len(refused) >= TRIES)
     assert successor.taken == [b"1", b"2"]
     await keep_replies(node, False)
     await until(lambda: hand.safe == [b"1", b"2"] and len(successor.taken) == 4)
@@ -69,13 +69,13 @@ async def test_begun_message_refused_after_leaving_is_sent_again(
 ) -> None:
     """Check that a begun message refused after leaving is sent again: it stays in the outbox (5.5)."""
     node = await start(server, b"node")
-    told, successor = refusals(node, monkeypatch), Eager(node)
+    refused, successor = refusals(node, monkeypatch), Eager(node)
     await node.declare("out", bindings=OUTBOX)
     await until(lambda: node.users.bindings.outbox)
     await quiet(node)
     await keep_replies(node)
     await node.put("out", b"1")
-    await until(lambda: len(told) >= TRIES)
+    await until(lambda: len(refused) >= TRIES)
     assert successor.taken == [b"1"]
     await keep_replies(node, False)
     await until(lambda: node.count(UserOutcome.BEGUN) == 1 and len(successor.taken) == 2)

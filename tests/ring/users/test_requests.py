@@ -105,9 +105,9 @@ async def test_unserved_request_comes_back(start: Start, new_server: NewServer) 
     nodes = await stores(start, new_server, 3)
     ring = Ring(nodes)
     refused = NotDone("no node serves this queue")
-    assert await nodes[1].push(b"nowhere", b"x") == refused
-    assert await nodes[1].pull(b"nowhere") == refused
-    assert await nodes[1].destroy(b"nowhere") == refused
+    assert await nodes[1].push(b"missing", b"x") == refused
+    assert await nodes[1].pull(b"missing") == refused
+    assert await nodes[1].destroy(b"missing") == refused
     assert nodes[1].count(UserOutcome.CAME_BACK) == 3
     await ring.settle_down()
 
@@ -252,7 +252,7 @@ async def test_a_repeated_pull_gets_the_same_message(node: Member, ring: Success
 
 
 async def test_other_process_of_the_store_settles(start: Start, server: Server) -> None:
-    """Check that another process of the store settles, whichever process leased it (5.4)."""
+    """Check that another process of the store settles what the first process leased (5.4)."""
     one, other = await start(server, b"one"), await start(server, b"other")
     await one.declare("orders")
     await one.put("orders", b"a")

@@ -73,11 +73,11 @@ async def test_internal_error_while_storing_affects_one_run(
     Unsafe messages are not answered; the caller is notified, as all later messages wait for it.
     """
     node = await Member(server.url, b"a").start()
-    told: list[tuple[str, bool]] = []
-    node.users.writer.put([], outgoing.BEGUN, lambda is_stored: told.append(("nothing", is_stored)))
-    await until(lambda: told)
-    node.users.writer.put([b"x"], outgoing.BEGUN, lambda is_stored: told.append(("x", is_stored)))
-    await until(lambda: told == [("nothing", False), ("x", True)])
+    results: list[tuple[str, bool]] = []
+    node.users.writer.put([], outgoing.BEGUN, lambda is_stored: results.append(("nothing", is_stored)))
+    await until(lambda: results)
+    node.users.writer.put([b"x"], outgoing.BEGUN, lambda is_stored: results.append(("x", is_stored)))
+    await until(lambda: results == [("nothing", False), ("x", True)])
     assert [record.__dict__["action"] for record in caplog.records if record.exc_info] == ["job_failed"]
     assert local_errors(node) == 1
     await node.close()
@@ -90,17 +90,17 @@ async def test_refused_messages_are_stored_before_later_ones(start: Start, new_s
     """
     server = await new_server()
     node = await start(server, b"a")
-    putting, queue, told = node.users.writer, node.users.ownership.queue, list[bool]()
+    putting, queue, reported = node.users.writer, node.users.ownership.queue, list[bool]()
     with server.configured(maxmemory="1mb"):
         for body in numbered(2):
-            putting.put([body], outgoing.PASSED, told.append)
+            putting.put([body], outgoing.PASSED, reported.append)
             await asyncio.sleep(0)
             assert not putting, "it is under way alone"
         putting.use(None)
-        putting.put([b"m0002"], outgoing.PASSED, told.append)
+        putting.put([b"m0002"], outgoing.PASSED, reported.append)
         await until(lambda: len(putting) == 3)
     putting.use(queue)
-    await until(lambda: told == [True] * 3)
+    await until(lambda: reported == [True] * 3)
     await until(lambda: len(node.users.outgoing) == 3)
     assert [outgoing_message.payload for outgoing_message in node.users.user_source.take(10)] == numbered(3)
 

@@ -68,8 +68,8 @@ async def test_certain_message_waits_for_a_missing_address(net: Net, sender: Liv
         assert await receiver.receive() == b"first"
         lan("del")
         await sender.put(queue, b"second")
-        told = f"no_port: this machine does not have the address {LAN} now"
-        await until(lambda: sender.has_condition(queue, told))
+        text = f"no_port: this machine does not have the address {LAN} now"
+        await until(lambda: sender.has_condition(queue, text))
         lan("add")
         assert await receiver.receive() == b"second"
         await until(lambda: sender.has_no_condition(queue))
@@ -85,8 +85,8 @@ async def test_uncertain_message_waits_for_a_missing_address(net: Net, sender: L
     with HandReceiver(net, THERE, LAN) as receiver:
         lan("del")
         await sender.put(queue, b"perhaps")
-        told = f"no_answer: this machine does not have the address {LAN} now"
-        await until(lambda: sender.has_condition(queue, told))
+        text = f"no_answer: this machine does not have the address {LAN} now"
+        await until(lambda: sender.has_condition(queue, text))
         lan("add")
         await receiver.chosen()
         assert (await receiver.data())[12:] == b"perhaps"
@@ -160,8 +160,8 @@ async def test_internal_error_returns_the_message(
     with HandReceiver(net) as receiver:
         await edge.put(queue, b"hello")
 
-        told = "local_error: internal error, see the log: ZeroDivisionError()"
-        await until(lambda: edge.has_condition(queue, told))
+        text = "local_error: internal error, see the log: ZeroDivisionError()"
+        await until(lambda: edge.has_condition(queue, text))
         assert edge.value("penstock_local_errors_total")
         await until(lambda: edge.bodies(queue))
         stumbles = False

@@ -184,8 +184,8 @@ async def test_message_too_old_to_be_resent_is_held(machines: Machines, receiver
     first = await receiver.chosen()
     await receiver.data()
     await until(lambda: edge.value("penstock_rqp_cast_held_messages_total") == 1)
-    told = [line.getMessage() for line in edge.log.events("rqp_stuck", queue="out")]  # each takes a moment
-    assert told[0] == "messages are not delivered: not_confirmed: the receiver 127.0.0.2 does not confirm"
+    results = [line.getMessage() for line in edge.log.events("rqp_stuck", queue="out")]  # each takes a moment
+    assert results[0] == "messages are not delivered: not_confirmed: the receiver 127.0.0.2 does not confirm"
     assert len(edge.log.events("cast_held", queue="out")) == 1
     await edge.put(queue, b"new")
     receiver.asked()
@@ -212,8 +212,8 @@ async def test_suspended_machine_does_not_resend_forgotten_messages(
     slept_s = 0.0
     heard, gettime = Clock.heard, time.clock_gettime
 
-    def told_ms(clock: Clock, told: int, asked_s: float) -> None:
-        heard(clock, told + round(slept_s * 1000), asked_s)
+    def told_ms(clock: Clock, reported: int, asked_s: float) -> None:
+        heard(clock, reported + round(slept_s * 1000), asked_s)
 
     def told_s(clock: int) -> float:
         return gettime(clock) + (slept_s if clock == time.CLOCK_BOOTTIME else 0.0)

@@ -42,18 +42,18 @@ async def test_duplicate_is_answered_with_failure(machines: Machines, hands: Han
     assert edge.value("penstock_rqp_cast_id_clashes_total") == 0
 
 
-@pytest.mark.parametrize("says", ["group", "queue"])
+@pytest.mark.parametrize("text", ["group", "queue"])
 async def test_duplicate_is_answered_with_success_if_configured(
-    machines: Machines, hands: HandSender, says: str
+    machines: Machines, hands: HandSender, text: str
 ) -> None:
     """Check that a duplicate is answered with SUCCESS if configured.
 
     5.4: duplicate_result: success, of the group or the queue; it holds for the same content only (2.3).
     """
     success = {"duplicate_result": "success"}
-    group = {"ours": {"addresses": [HERE], **success}} if says == "group" else {}
+    group = {"ours": {"addresses": [HERE], **success}} if text == "group" else {}
     edge = await machines.receiver(peers=group)
-    binding = {"duplicateResult": "success"} if says == "queue" else {}
+    binding = {"duplicateResult": "success"} if text == "queue" else {}
     queue = await keyed(edge, binding=binding)
     assert await hands.send(b"hello", id=5) is Result.SUCCESS
     assert await hands.send(b"hello", id=5) is Result.SUCCESS

@@ -104,10 +104,10 @@ async def test_broadcast_address_in_the_file_is_logged(machines: Machines, tmp_p
     """Check that a broadcast address in the file is logged and other lines count (1.1)."""
     file = machines.net.rqprc(tmp_path / ".rqprc", ["127.255.255.255", "not a machine", THERE])
     edge = await machines.sender(asks=(), rqprc=file)
-    (told,) = await until(lambda: edge.log.events("cast_address_of_many"))
+    (event,) = await until(lambda: edge.log.events("cast_address_of_many"))
     assert (
         "127.255.255.255 is a broadcast, multicast or wildcard address: list each machine by its own address"
-        in told.getMessage()
+        in event.getMessage()
     )
     assert len(edge.log.events("rqprc_line_skipped", line=2)) == 1
 
@@ -134,8 +134,8 @@ async def test_bad_lines_of_the_file_are_skipped(
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     await sends(edge, receiver, b"hello")
-    told = [line.line for line in edge.log.events("rqprc_line_skipped")]  # type: ignore[attr-defined]
-    assert told == [2, 3, 4, 5, 6, 8]
+    results = [line.line for line in edge.log.events("rqprc_line_skipped")]  # type: ignore[attr-defined]
+    assert results == [2, 3, 4, 5, 6, 8]
 
 
 async def test_missing_file_is_logged_and_read_later(
@@ -162,7 +162,7 @@ async def test_names_are_resolved_at_the_question(machines: Machines, receiver: 
     """Check that names are resolved at the question, to all addresses; unknown names delay no others (1.1)."""
     resolver = Resolver(there=[THERE, "127.0.0.3", "::1"])
     edge = await machines.sender(
-        asks=("nowhere", "there"), edge={"look_up": resolver, "lookup_s": 0.2}, t_wait1_s=0.1
+        asks=("missing", "there"), edge={"look_up": resolver, "lookup_s": 0.2}, t_wait1_s=0.1
     )
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -174,7 +174,7 @@ async def test_names_are_resolved_at_the_question(machines: Machines, receiver: 
         second.asked()
         await edge.put(queue, b"moved")
         await second.question()
-    assert edge.log.events("name_not_found", name_asked="nowhere")
+    assert edge.log.events("name_not_found", name_asked="missing")
 
 
 async def test_an_answer_counts_from_any_address_of_a_name(
@@ -226,7 +226,7 @@ async def test_settings_override_groups_in_the_store(machines: Machines, receive
 
 
 async def test_trusted_address_identifies_the_receiver(machines: Machines, receiver: HandReceiver) -> None:
-    """Check that a trusted address identifies the receiver, wherever its answer comes from (2.2, 4.2)."""
+    """Check that a trusted address identifies the receiver, for an answer from any address (2.2, 4.2)."""
     addresses = [machines.net.at(THERE), machines.net.at("127.0.0.3")]
     group = {"far": {"addresses": addresses, "trust_address": True}}
     edge = await machines.sender(asks=(), peers=group, t_wait4_s=1.0)

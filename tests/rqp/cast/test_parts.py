@@ -124,35 +124,35 @@ class Machine:
             port.sock.close()
             port.mark.close()
 
-    def open(self, ports: Ports, whom: PeerKey) -> Port:
-        port = ports.open(whom)
+    def open(self, ports: Ports, peer: PeerKey) -> Port:
+        port = ports.open(peer)
         assert port is not None
         self._opened.append(port)
         return port
 
-    def open_all(self, ports: Ports, whom: PeerKey) -> list[Port]:
+    def open_all(self, ports: Ports, peer: PeerKey) -> list[Port]:
         """Return both ports opened, or an empty list."""
-        if not ports.has(1, whom):
+        if not ports.has(1, peer):
             return []
-        return [self.open(ports, whom) for _ in range(2)]
+        return [self.open(ports, peer) for _ in range(2)]
 
 
-@pytest.mark.parametrize("whom", [PEER, ANY_PEER])
-async def test_resting_port_is_not_used_for_the_same_peer(whom: PeerKey) -> None:
+@pytest.mark.parametrize("peer", [PEER, ANY_PEER])
+async def test_resting_port_is_not_used_for_the_same_peer(peer: PeerKey) -> None:
     """Check that a resting port is not used for the same peer until its rest ends (1.2).
 
     This holds for another process of this machine too, and for connects.
     """
     with Machine(rest_s=0.3) as machine:
-        port = machine.open(machine.one, whom)
+        port = machine.open(machine.one, peer)
         port.close(rests=True)
-        assert not machine.one.has(2, whom)
+        assert not machine.one.has(2, peer)
         with socket.socket() as late, pytest.raises(ConnectionRefusedError):
             late.connect((HERE, port.number))
-        assert machine.open(machine.two, whom).number != port.number
-        assert machine.two.open(whom) is None
-        await until(lambda: machine.one.has(2, whom))
-        assert machine.open(machine.two, whom).number == port.number
+        assert machine.open(machine.two, peer).number != port.number
+        assert machine.two.open(peer) is None
+        await until(lambda: machine.one.has(2, peer))
+        assert machine.open(machine.two, peer).number == port.number
 
 
 async def test_waiter_gets_a_port_after_its_rest() -> None:
@@ -165,8 +165,8 @@ async def test_waiter_gets_a_port_after_its_rest() -> None:
         assert again.number == first.number
 
 
-@pytest.mark.parametrize("whom", [OTHER, PeerKey(PEER.peer, 8)])
-async def test_resting_port_serves_other_peers(whom: PeerKey) -> None:
+@pytest.mark.parametrize("peer", [OTHER, PeerKey(PEER.peer, 8)])
+async def test_resting_port_serves_other_peers(peer: PeerKey) -> None:
     """Check that a resting port serves other peers, and the same peer for other keys, in each process (1.2)."""
     with Machine() as machine:
         for port in machine.open_all(machine.one, PEER):
@@ -174,8 +174,8 @@ async def test_resting_port_serves_other_peers(whom: PeerKey) -> None:
         assert machine.one.open(PEER) is None
         assert machine.two.open(PEER) is None
         for ports in machine.both:
-            for port in machine.open_all(ports, whom):
-                assert not ports.has(2, whom)
+            for port in machine.open_all(ports, peer):
+                assert not ports.has(2, peer)
                 port.close(rests=False)
         machine.one.close()
         assert len(machine.open_all(machine.two, PEER)) == 2
@@ -204,7 +204,7 @@ async def test_waiter_may_get_a_port_that_rests_for_another_peer() -> None:
     """Check that a waiter may get a port that rests for another peer (1.2)."""
     with Machine() as machine:
         first, _ = machine.open_all(machine.one, PEER)
-        waiting = [asyncio.ensure_future(machine.one.opened(60.0, whom)) for whom in (PEER, OTHER)]
+        waiting = [asyncio.ensure_future(machine.one.opened(60.0, reported)) for reported in (PEER, OTHER)]
         await asyncio.sleep(0)
         first.close(rests=True)
         found = await waiting[1]
@@ -229,8 +229,8 @@ async def test_number_of_resting_ports_is_limited(monkeypatch: pytest.MonkeyPatc
     """Check that the number of resting ports is limited, since each uses a descriptor (1.2)."""
     monkeypatch.setattr(ports_module, "MAX_RESTS", 4)
     with Machine() as machine:
-        for whom in (PEER, OTHER):
-            for port in machine.open_all(machine.one, whom):
+        for reported in (PEER, OTHER):
+            for port in machine.open_all(machine.one, reported):
                 port.close(rests=True)
         assert machine.one.open(PeerKey("10.0.0.3", 7)) is None
         machine.one.close()
@@ -261,7 +261,7 @@ async def test_ports_of_a_missing_address() -> None:
 
 
 async def test_port_that_failed_to_open_stays_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that a port that failed to open stays available, whatever the error (1.2)."""
+    """Check that a port that failed to open stays available after any error (1.2)."""
 
     def fail(*_: object) -> socket.socket:
         raise OSError(errno.EIO, "a fault of the machine")
@@ -304,7 +304,7 @@ def test_default_times_are_those_of_the_spec() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "wrong"),
+    ("fields", "wrong"),
     [
         ({"host": "::1"}, "IPv4"),
         ({"address": "10.0.0"}, "IPv4"),
@@ -316,13 +316,13 @@ def test_default_times_are_those_of_the_spec() -> None:
         ({"hold_margin_s": 86_400.0}, "less than dedupe_window_s"),
         ({"peers": {"x": {"addresses": ["::1"]}}}, "IPv6"),
         ({"peers": {"x": {"addresses": ["a b"]}}}, "one machine"),
-        ({"peers": {"x": {"addresses": ["# nobody"]}}}, "one machine"),
+        ({"peers": {"x": {"addresses": ["# none"]}}}, "one machine"),
         ({"peers": {"x": {"addresses": []}}}, "at least 1"),
         ({"max_message_bytes": 1 << 24}, "less than or equal"),
         ({"t_wait1_s": 0}, "greater than 0"),
         ({"t_wait5_s": 1}, "not permitted"),
     ],
 )
-def test_invalid_settings_are_rejected(said: dict[str, Any], wrong: str) -> None:
+def test_invalid_settings_are_rejected(fields: dict[str, Any], wrong: str) -> None:
     with pytest.raises(ValidationError, match=wrong):
-        CastSettings.model_validate(said)
+        CastSettings.model_validate(fields)

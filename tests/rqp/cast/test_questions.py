@@ -70,11 +70,11 @@ async def test_question_with_a_forged_address_is_dropped(
         hands.ask(address="127.0.0.9")
         hands.ask(address="127.0.0.8")
         await until(lambda: unanswered(edge, "foreign_address") == 2)
-        told = [
+        results = [
             record for record in caplog.records if getattr(record, "action", "") == "cast_foreign_address"
         ]
-        assert len(told) == 1, "once per address"
-        assert "trust_address" in told[0].getMessage()
+        assert len(results) == 1, "once per address"
+        assert "trust_address" in results[0].getMessage()
         with pytest.raises(BlockingIOError):
             third.findreceiver.accept()
 

@@ -41,7 +41,7 @@ async def test_a_certain_message_is_inserted_and_confirmed(machines: Machines, h
 async def test_an_uncertain_message_is_inserted_and_never_confirmed(
     machines: Machines, hands: HandSender
 ) -> None:
-    """Check that an uncertain message is inserted and never confirmed, whatever its endtransmission_port (5.6, 2.3)."""
+    """Check that an uncertain message is inserted and never confirmed, for any endtransmission_port (5.6, 2.3)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -136,11 +136,11 @@ async def test_insertion_checks_the_reservation(machines: Machines, hands: HandS
     holder = (await edge.stats(queue))["reserved_by"]
     fence = await domain.claims.reserve(queue, holder, 30_000)
     await domain.claims.release_reservation(queue, holder, fence)
-    await domain.claims.reserve(queue, "somebody else", 30_000)
+    await domain.claims.reserve(queue, "other holder", 30_000)
     await hands.data(offer, b"hello")
     assert (await hands.end()).result is Result.FAILURE
     assert await edge.bodies(queue) == []
-    await domain.claims.release_reservation(queue, "somebody else", fence + 1)
+    await domain.claims.release_reservation(queue, "other holder", fence + 1)
 
 
 async def test_failed_confirmation_changes_nothing(machines: Machines, hands: HandSender) -> None:

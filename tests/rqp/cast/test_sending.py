@@ -262,13 +262,13 @@ async def test_wrong_protocols_are_reported(
     await until(lambda: edge.refusals() == {"proxy_header": 1, "tls_at_a_plain_port": 2})
     await receiver.confirm(approval, Result.SUCCESS)
     await until(lambda: edge.is_empty(queue))
-    told = [record for record in caplog.records if getattr(record, "action", "") == "refused"]
-    assert [(record.reason, record.peer) for record in told] == [  # type: ignore[attr-defined]
+    results = [record for record in caplog.records if getattr(record, "action", "") == "refused"]
+    assert [(record.reason, record.peer) for record in results] == [  # type: ignore[attr-defined]
         ("tls_at_a_plain_port", THERE),
         ("proxy_header", THERE),
         ("tls_at_a_plain_port", THERE),
     ]
-    assert "PROXY protocol header (version 1)" in told[1].detail  # type: ignore[attr-defined]
+    assert "PROXY protocol header (version 1)" in results[1].detail  # type: ignore[attr-defined]
 
 
 async def test_addresses_are_omitted_if_configured(machines: Machines, receiver: HandReceiver) -> None:

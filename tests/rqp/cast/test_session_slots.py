@@ -33,12 +33,12 @@ class Bench:
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    async def two(self, whom: PeerKey, wait_s: float = PATIENCE_S) -> tuple[Port, Port] | None:
-        return await self.slots.ports(whom, self.now() + wait_s)
+    async def two(self, peer: PeerKey, wait_s: float = PATIENCE_S) -> tuple[Port, Port] | None:
+        return await self.slots.ports(peer, self.now() + wait_s)
 
-    async def waits(self, whom: PeerKey) -> asyncio.Task[tuple[Port, Port] | None]:
+    async def waits(self, peer: PeerKey) -> asyncio.Task[tuple[Port, Port] | None]:
         waiting = self.slots.waiting
-        task = asyncio.create_task(self.two(whom))
+        task = asyncio.create_task(self.two(peer))
         await until(lambda: self.slots.waiting == waiting + 1)
         return task
 
@@ -109,11 +109,11 @@ async def test_cancelled_waiter_gives_back_its_ports(bench: Bench) -> None:
 
 
 async def test_single_port_is_given_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that a single port is given back, whatever the error of the second."""
+    """Check that a single port is given back after any error of the second."""
     opened: list[Port | None] = []
 
-    def fail_second(ports: Ports, whom: PeerKey) -> Port | None:
-        opened.append(open_one(ports, whom) if not opened else None)
+    def fail_second(ports: Ports, peer: PeerKey) -> Port | None:
+        opened.append(open_one(ports, peer) if not opened else None)
         if len(opened) == 2:
             raise OSError(errno.EIO, "a fault of the machine")
         return opened[-1]

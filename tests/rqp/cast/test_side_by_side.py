@@ -105,7 +105,7 @@ async def test_queues_for_one_key_of_two_systems_are_independent(
 async def test_queues_for_one_key_and_machine_take_turns(
     machines: Machines, receiver: HandReceiver, peers: list[str]
 ) -> None:
-    """Check that queues for one key and machine take turns, whatever their groups' names (4.4)."""
+    """Check that queues for one key and machine take turns, for any names of their groups (4.4)."""
     near = {"addresses": [machines.net.at(THERE)]}
     groups = {"near": near, "same": near, "far": {"addresses": [machines.net.at("127.0.0.3")]}}
     edge = await machines.sender(asks=(), peers=groups)

@@ -114,7 +114,7 @@ async def test_refused_message_ends_its_connections_assignments(edge: LiveEdge, 
     await edge.numbered("end", END)
     await edge.numbered("orders", 1)
     await client.request(1)
-    await client.send(client.data(5, b"nowhere"))
+    await client.send(client.data(5, b"missing"))
     assert await client.rest() == b""
     other = await edge.client()
     await until(lambda: other.is_available(1, END))

@@ -20,7 +20,7 @@ from tests.servers import Server
 
 
 async def assigned_until(edge: LiveEdge, queue: Queue) -> int:
-    """Return the end of the assignment in ms since 1970; 0 if there is none."""
+    """Return the end of the assignment in ms since 1970, or 0."""
     found = await edge.tools.get_domain(queue.domain).link.call("HMGET", queue.keys[1], "holder", "until")
     return int(found[1]) if found[0] else 0
 

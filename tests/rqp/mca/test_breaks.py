@@ -205,11 +205,11 @@ async def test_attributes_do_not_count_towards_the_limit(server: Server, start: 
     """
     first = await start(server)
     queue = await first.remote("away", maxMessageBytes=101)
-    said = {"certain": True, "beside": "x" * 200}
+    fields = {"certain": True, "beside": "x" * 200}
     bodies = [b"%d" % number + b"y" * size for number, size in enumerate((99, 99, 100, 99))]
     for body in bodies:
-        await first.put_records(queue, records.encode(body, said))
-    await first.put_records(queue, *(records.encode(body, said) for body in bodies))
+        await first.put_records(queue, records.encode(body, fields))
+    await first.put_records(queue, *(records.encode(body, fields) for body in bodies))
     await first.check_nothing_is_left()
     await first.service.stop_taking()  # it no longer owns the queue
     await first.replace_remote("away", maxMessageBytes=100)
@@ -218,8 +218,8 @@ async def test_attributes_do_not_count_towards_the_limit(server: Server, start: 
     for body in (bodies[0], bodies[1], bodies[3]) * 2:
         await take_one(call, body)
     await until(lambda: edge.is_empty(queue))
-    told = [(letter.body, letter.reason, letter.error) for letter in await edge.dead(queue)]
-    assert told == [(bodies[2], "too_large_for_peers", "101 octets; peers accept 100")] * 2
+    results = [(letter.body, letter.reason, letter.error) for letter in await edge.dead(queue)]
+    assert results == [(bodies[2], "too_large_for_peers", "101 octets; peers accept 100")] * 2
 
 
 async def test_unreliable_messages_continue_after_a_lost_connection(

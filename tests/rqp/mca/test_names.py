@@ -75,7 +75,7 @@ async def test_failed_lookup_keeps_the_last_addresses(server: Server, start: Sta
 
 
 async def test_unknown_name_delays_no_other(server: Server, start: Start, peer: Peer) -> None:
-    peers = {"lost": {"addresses": ["nowhere.example"]}, **peer_settings(peer)}
+    peers = {"lost": {"addresses": ["missing.example"]}, **peer_settings(peer)}
     edge = await start(server, look_up=Dns(), mca={"peers": peers})
     queue = await edge.remote("away")
     await edge.put(queue, b"one")

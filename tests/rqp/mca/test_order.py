@@ -28,7 +28,7 @@ async def test_nothing_after_a_refused_message_in_later_runs_is_put_in(
 ) -> None:
     """Check that nothing after a refused message in later runs is put in, for any queue.
 
-    UNRELIABLE messages are dropped: they are kept nowhere else.
+    UNRELIABLE messages are dropped, as they have no other copy.
     """
     queue = await edge.heard_numbered("orders", 7, maxBytes=10)
     other = await edge.heard_numbered("other", 8)

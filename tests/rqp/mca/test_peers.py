@@ -41,7 +41,7 @@ async def test_changed_file_updates_the_peers(
     A new one is asked at once and ends a pause; a removed one is forgotten.
     """
     file = tmp_path / ".rqprc"
-    file.write_text("# nobody yet\n")
+    file.write_text("# no machine yet\n")
     edge = await start(
         server,
         mca={"rqprc": str(file), "availability_timeout_s": 5.0, "first_pause_s": 60.0, "max_pause_s": 60.0},

@@ -297,8 +297,8 @@ async def test_attribute_overrides_certainty(server: Server, start: Start, peer:
     """
     edge = await start(server, mca={"peers": peer_settings(peer, window=9), "data_timeout_s": 20.0})
     queue = await edge.remote("away")
-    said = [(b"0", {}), (b"1", {"certain": False}), (b"2", {"certain": False}), (b"3", {"certain": True})]
-    await edge.put_records(queue, *(encode(body, how) for body, how in [*said, (b"4", {"certain": "no"})]))
+    results = [(b"0", {}), (b"1", {"certain": False}), (b"2", {"certain": False}), (b"3", {"certain": True})]
+    await edge.put_records(queue, *(encode(body, how) for body, how in [*results, (b"4", {"certain": "no"})]))
     call = await peer.reserved()
     assert await call.body() == b"0"
     assert call.waiting == 0

@@ -39,8 +39,8 @@ async def test_pages_continue_each_other(desk: Desk) -> None:
     await audit.append(replace(ENTRY, detail="7"))
     second = await audit.page(first.next, 3)
     third = await audit.page(second.next or "", 3)
-    told = [line.entry.detail for page in (first, second, third) for line in page.lines]
-    assert told == list("6543210")
+    results = [line.entry.detail for page in (first, second, third) for line in page.lines]
+    assert results == list("6543210")
     assert third.next is None
     whole = await audit.page(limit=8)
     assert (len(whole.lines), whole.next) == (8, None)
@@ -100,14 +100,14 @@ async def test_both_streams_are_read_as_one_log(desk: Desk, server: Server, limi
     for key, ids in ((KEY, "5-0 5-1 7-0 9-0"), (RegistryKeys().audit_minor, "4-0 5-0 5-1 7-0 8-0")):
         for identifier in ids.split():
             server.call("XADD", key, identifier, "who", "eve")
-    told: list[str] = []
+    results: list[str] = []
     before: str | None = ""
     while before is not None:
         page = await desk.store.audit.page(before, limit)
         assert len(page.lines) <= limit
-        told += [line.id for line in page.lines]
+        results += [line.id for line in page.lines]
         before = page.next
-    assert told == ["9-0", "8-0m", "7-0", "7-0m", "5-1", "5-1m", "5-0", "5-0m", "4-0m"]
+    assert results == ["9-0", "8-0m", "7-0", "7-0m", "5-1", "5-1m", "5-0", "5-0m", "4-0m"]
 
 
 async def test_entry_may_have_any_octets_and_length(desk: Desk) -> None:

@@ -41,17 +41,17 @@ async def busy(desk: Desk, name: str, domain: str) -> Queue:
 async def test_bulk_statistics_equal_those_of_each_queue(desk: Desk) -> None:
     """Check this for queues of two domains, including unused ones."""
     queues = [await busy(desk, "one", "main"), await busy(desk, "two", "elsewhere"), await desk.queue("none")]
-    told = (await desk.store.listing.stats_of(queues)).stats
-    assert list(told) != []
+    stats = (await desk.store.listing.stats_of(queues)).stats
+    assert list(stats) != []
     for queue in queues:
         alone = await desk.stats(queue)
-        assert exact(told[queue.name]) == exact(alone)
-        assert 0 <= told[queue.name]["oldest_age_ms"] <= alone["oldest_age_ms"]
-        assert 0 <= alone["reserved_for_ms"] <= told[queue.name]["reserved_for_ms"]
-    assert told["one"]["reserved_by"] == "me"
-    assert told["one"]["condition"] == "bad ü"
-    assert told["one"]["oldest_age_ms"] >= 0
-    assert told["none"]["oldest_age_ms"] == 0
+        assert exact(stats[queue.name]) == exact(alone)
+        assert 0 <= stats[queue.name]["oldest_age_ms"] <= alone["oldest_age_ms"]
+        assert 0 <= alone["reserved_for_ms"] <= stats[queue.name]["reserved_for_ms"]
+    assert stats["one"]["reserved_by"] == "me"
+    assert stats["one"]["condition"] == "bad ü"
+    assert stats["one"]["oldest_age_ms"] >= 0
+    assert stats["none"]["oldest_age_ms"] == 0
 
 
 async def test_deleted_queue_is_omitted(desk: Desk) -> None:
@@ -65,9 +65,9 @@ async def test_deleted_queue_is_omitted(desk: Desk) -> None:
 async def test_many_queues_take_several_calls(desk: Desk) -> None:
     queues = [await desk.queue(f"q{number}") for number in range(2 * QUEUES_PER_CALL + 1)]
     await desk.put(queues[-1], b"x")
-    told = (await desk.store.listing.stats_of(iter(queues))).stats
-    assert list(told) == [queue.name for queue in queues]
-    assert [figures["ready"] for figures in told.values()] == [0] * 2 * QUEUES_PER_CALL + [1]
+    stats = (await desk.store.listing.stats_of(iter(queues))).stats
+    assert list(stats) == [queue.name for queue in queues]
+    assert [figures["ready"] for figures in stats.values()] == [0] * 2 * QUEUES_PER_CALL + [1]
 
 
 async def test_oldest_message_may_have_been_moved_out_of_the_stream(desk: Desk) -> None:
@@ -78,8 +78,8 @@ async def test_oldest_message_may_have_been_moved_out_of_the_stream(desk: Desk) 
     assert await desk.domain.tidy(queue, straggler_ms=0) is not None
 
     async def has_aged() -> bool:
-        told = (await desk.store.listing.stats_of([queue])).stats
-        return int(told["orders"]["oldest_age_ms"]) > 0
+        stats = (await desk.store.listing.stats_of([queue])).stats
+        return int(stats["orders"]["oldest_age_ms"]) > 0
 
     await until(has_aged)
     assert exact((await desk.store.listing.stats_of([queue])).stats["orders"]) == exact(
@@ -108,8 +108,8 @@ async def test_damaged_queue_does_not_affect_others(desk: Desk, caplog: pytest.L
             "q2": StoreFault,
         }
         assert "WRONGTYPE" in str(looked.errors["q1"])
-    told = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
-    assert sorted(name for record in told for name in record.__dict__["queues"]) == ["q1", "q2"]
+    results = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
+    assert sorted(name for record in results for name in record.__dict__["queues"]) == ["q1", "q2"]
     found = await read_store_stats(desk.store.registry, desk.store.listing)
     assert (found.queues.keys(), set(found.unreadable)) == ({"q0", "q3"}, {"q1", "q2"})
 

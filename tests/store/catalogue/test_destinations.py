@@ -30,12 +30,12 @@ async def refused_to(desk: Desk, name: str, spec: dict[str, Any]) -> str:
 async def test_number_of_a_peer_is_the_destination_of_one_queue(desk: Desk) -> None:
     """Check that two queues cannot lead to one number: the peer serves one sender at a time (rqp_mca.md 2.3)."""
     await desk.queue("west", **away(7, "west", "south"))
-    said = await refused_to(desk, "again", away(7, "east", "west"))
-    assert said.startswith(
+    message = await refused_to(desk, "again", away(7, "east", "west"))
+    assert message.startswith(
         "queue 'west' already leads to rqp-mca 7 at peer west, and two senders would block each other"
     )
-    assert "put all messages into it" in said
-    assert "penstock rqp send --reliable" in said
+    assert "put all messages into it" in message
+    assert "penstock rqp send --reliable" in message
     assert "at peer south, and" in await refused_to(desk, "again", away(7, "south"))
     await desk.queue("elsewhere", **away(7, "east"))
     await desk.queue("of another number", **away(8, "west"))
@@ -46,8 +46,8 @@ async def test_number_of_a_peer_is_the_destination_of_one_queue(desk: Desk) -> N
 async def test_queue_for_all_peers_claims_each_of_them(desk: Desk) -> None:
     everywhere = await desk.queue("everywhere", **away(7))
     for peers in ((), ("west",)):
-        said = await refused_to(desk, "again", away(7, *peers))
-        assert said.startswith("queue 'everywhere' already leads to rqp-mca 7 at every peer")
+        message = await refused_to(desk, "again", away(7, *peers))
+        assert message.startswith("queue 'everywhere' already leads to rqp-mca 7 at every peer")
     await desk.queue("of another number", **away(77, "west"))
     await desk.store.catalogue.delete(everywhere)
     await desk.queue("west", **away(7, "west"))

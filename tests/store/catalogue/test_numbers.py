@@ -105,14 +105,14 @@ async def test_changed_number_is_seen_after_the_notice(desk: Desk) -> None:
     old = await desk.queue("orders", **mca(7))
     async with desk.another() as edge:
         edge.store.start_serving()
-        told: list[str] = []
-        edge.store.catalogue.watch(told.append)
-        await until(lambda: EVERYTHING in told)
+        results: list[str] = []
+        edge.store.catalogue.watch(results.append)
+        await until(lambda: EVERYTHING in results)
         found = await edge.store.catalogue.numbered("rqp-mca", 7)
         assert edge.store.catalogue.numbers.held("rqp-mca", 7) is found
         await change(desk, "orders", **mca(8))
         await desk.queue("returns", **mca(7))
-        await until(lambda: told.count("returns"))
+        await until(lambda: results.count("returns"))
         assert edge.store.catalogue.numbers.held("rqp-mca", 7) is None
         assert (await edge.store.catalogue.numbered("rqp-mca", 7)).name == "returns"
         assert (await edge.store.catalogue.numbered("rqp-mca", 8)).qid == old.qid
@@ -122,12 +122,12 @@ async def test_number_of_a_deleted_queue_is_unknown_after_the_notice(desk: Desk)
     queue = await desk.queue("orders", **mca(7))
     async with desk.another() as edge:
         edge.store.start_serving()
-        told: list[str] = []
-        edge.store.catalogue.watch(told.append)
-        await until(lambda: EVERYTHING in told)
+        results: list[str] = []
+        edge.store.catalogue.watch(results.append)
+        await until(lambda: EVERYTHING in results)
         await edge.store.catalogue.numbered("rqp-mca", 7)
         await desk.store.catalogue.delete(queue)
-        await until(lambda: "orders" in told)
+        await until(lambda: "orders" in results)
         assert edge.store.catalogue.numbers.held("rqp-mca", 7) is None
 
 
@@ -194,15 +194,15 @@ async def test_unknown_numbers_are_refused_locally_during_a_flood(desk: Desk) ->
     await desk.queue("orders", **mca(7))
     async with desk.another() as edge:
         edge.store.start_serving()
-        told: list[str] = []
-        edge.store.catalogue.watch(told.append)
-        await until(lambda: EVERYTHING in told)
+        results: list[str] = []
+        edge.store.catalogue.watch(results.append)
+        await until(lambda: EVERYTHING in results)
         assert not edge.store.catalogue.numbers.lacks("rqp-mca", 8)
         await until(lacks(edge, 8))
         assert not edge.store.catalogue.numbers.lacks("rqp-mca", 7)
         assert (await edge.store.catalogue.numbered("rqp-mca", 7)).name == "orders"
         await desk.queue("returns", **mca(8))
-        await until(lambda: "returns" in told)
+        await until(lambda: "returns" in results)
         await look_for_many(edge)
         assert (await edge.store.catalogue.numbered("rqp-mca", 8)).name == "returns"
         await until(lacks(edge, 9))
@@ -253,17 +253,17 @@ async def test_remote_queues_are_listed(desk: Desk) -> None:
 async def test_watcher_is_notified_until_it_is_removed(desk: Desk) -> None:
     async with desk.another() as edge:
         edge.store.start_serving()
-        told: list[str] = []
-        end = edge.store.catalogue.watch(told.append)
+        results: list[str] = []
+        end = edge.store.catalogue.watch(results.append)
         edge.store.catalogue.watch(lambda name: 1 // 0)  # a failing watcher must not affect the others
-        await until(lambda: EVERYTHING in told)
+        await until(lambda: EVERYTHING in results)
         queue = await desk.queue("orders")
-        await until(lambda: "orders" in told)
+        await until(lambda: "orders" in results)
         await desk.store.catalogue.delete(queue)
-        await until(lambda: told.count("orders") == 2)
+        await until(lambda: results.count("orders") == 2)
         end()
         after: list[str] = []
         edge.store.catalogue.watch(after.append)
         await desk.queue("orders")
         await until(lambda: "orders" in after)
-        assert told.count("orders") == 2
+        assert results.count("orders") == 2

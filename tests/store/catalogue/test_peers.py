@@ -133,7 +133,7 @@ def test_invalid_address_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    ("spec", "text"),
     [
         ({}, "protocol"),
         ({"protocol": "tmq", "addresses": ["a"]}, "'rqp-mca', 'rqp-cast', 'ring' or 'text'"),
@@ -173,10 +173,10 @@ def test_invalid_address_is_refused(address: str) -> None:
         ({"protocol": "rqp-mca", "addresses": ["a"], "tls": True}, "Extra inputs are not permitted"),
     ],
 )
-def test_invalid_peer_is_refused(spec: dict[str, Any], says: str) -> None:
+def test_invalid_peer_is_refused(spec: dict[str, Any], text: str) -> None:
     with pytest.raises(ValidationError) as caught:
         read(spec)
-    assert says in str(caught.value)
+    assert text in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a,b", "x" * 256, "\0", 5])

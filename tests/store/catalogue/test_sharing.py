@@ -53,7 +53,7 @@ async def test_cancelled_request_does_not_affect_others() -> None:
     gone.cancel()
     with pytest.raises(asyncio.CancelledError):
         await gone
-    under_way.set_exception(QueueUnknown("there is none"))
+    under_way.set_exception(QueueUnknown("no such queue"))
     with pytest.raises(QueueUnknown):
         await stays
 

@@ -31,9 +31,11 @@ async def test_other_queues_are_listed(desk: Desk, server: Server, caplog: pytes
         for _ in range(2):
             assert [queue.name async for queue in desk.store.listing.queues()] == ["near"]
     assert sorted(vars(line)["queue"] for line in caplog.records) == ["broken", "far"]
-    told: dict[str, str] = {}
-    assert [queue.name async for queue in desk.store.listing.queues(unreadable=told.__setitem__)] == ["near"]
-    assert "colour: Extra inputs" in told["far"]
+    results: dict[str, str] = {}
+    assert [queue.name async for queue in desk.store.listing.queues(unreadable=results.__setitem__)] == [
+        "near"
+    ]
+    assert "colour: Extra inputs" in results["far"]
     assert sorted([one.name async for one in desk.store.registry.listed()]) == ["far", "near"]
     assert [queue.name for queue in await desk.store.catalogue.remotes()] == ["near"]
 

@@ -17,13 +17,13 @@ from tests.tmq.process import ROOT
 def test_documented_reasons_are_known() -> None:
     page = (ROOT / "docs" / "store.md").read_text()
     table = page.partition("\n## Reasons of dead letters\n")[2].partition("\n## ")[0]
-    told = {
+    names = {
         name
         for row in table.splitlines()
         if row.startswith("| `")
         for name in NAME.findall(row.split("|")[1])
     }
-    assert told - REFUSAL_LABELS == OWN_REASONS - REFUSAL_LABELS
+    assert names - REFUSAL_LABELS == OWN_REASONS - REFUSAL_LABELS
 
 
 NAME = re.compile(r"`([a-z_]+)`")

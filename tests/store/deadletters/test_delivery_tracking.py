@@ -94,12 +94,12 @@ async def test_tracking_survives_returns_and_moves_to_the_end(desk: Desk) -> Non
 async def test_status_of_a_dead_message_has_its_id_and_reason(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
-    await desk.reject(await desk.take(queue), "no_receiver", "nobody has queue 7")
+    await desk.reject(await desk.take(queue), "no_receiver", "no machine has queue 7")
     fate = await watch.poll()
     assert (fate.status, fate.reason) == (DeliveryStatus.DEAD, "no_receiver")
     letter = await desk.dead(queue).find(fate.dead_letter_id)
     assert letter is not None
-    assert (letter.body, letter.error) == (b"watched", "nobody has queue 7")
+    assert (letter.body, letter.error) == (b"watched", "no machine has queue 7")
     await desk.dead(queue).redrive([fate.dead_letter_id])
     await desk.drain(queue)
     assert await watch.poll() == fate, "what is brought back later is another message"
@@ -209,9 +209,9 @@ def test_repeated_call_puts_a_tracked_message_once(client: Client) -> None:
     """Check that a call repeated after a lost answer, with the same sequence, stores the message once."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
-    lane, told = Lane(client, "test-1"), Answers()
+    lane, answers = Lane(client, "test-1"), Answers()
     (record,) = encode(b"watched")
-    lane.idempotent.publish(lane.source, DeliveryToken("t", 60_000), queue, record, "test 1", told)
+    lane.idempotent.publish(lane.source, DeliveryToken("t", 60_000), queue, record, "test 1", answers)
     replies = lane.send()
     assert lane.again() == replies
     assert client.call("XLEN", queue.keys[0]) == 1

@@ -165,7 +165,7 @@ async def test_step_without_matches_is_bounded(desk: Desk, monkeypatch: pytest.M
     monkeypatch.setattr(Link, "function", seen)
     letters = desk.dead(queue)
     now_ms = await desk.domain.link.now_ms()
-    wanted = Filter(reasons=("nobody dies of this",))
+    wanted = Filter(reasons=("unused reason",))
     after, ends = "", []
     for _ in range(3):
         looked = await letters.scan(after, wanted, now_ms)

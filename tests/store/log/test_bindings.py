@@ -89,7 +89,7 @@ async def test_paused_and_reserved_queues_refuse(book: Logbook) -> None:
     with pytest.raises(QueuePaused):
         await book.send(b"t x", to=(other, shut))
     await book.change(shut, bindings=bindings)
-    assert await book.desk.domain.claims.reserve(shut, "somebody", 60_000)
+    assert await book.desk.domain.claims.reserve(shut, "holder", 60_000)
     with pytest.raises(QueueReserved):
         await book.send(b"t x", to=(other, shut))
     assert await contents(book, shut, other) == [0, 0, 0, 0, 0]

@@ -217,13 +217,13 @@ def test_repeated_call_appends_nothing(client: Client) -> None:
     begin(client, queue)
     lane = Lane(client, "one")
     version = client.call("HGET", lane.keys.log[1], "bindings").decode()
-    told = Answers()
+    answers = Answers()
     (copy,) = encode(b"x")
-    ask(lane, Send(block(b"a 1", b"a 2"), 2, [], "o", version, told))
-    ask(lane, Send(block(b"b 3"), 1, [(queue, copy)], "o", version, told))
-    ask(lane, Send(block(b"b 4"), 1, [(queue, copy)], "o", version, told))
-    ask(lane, Send(block(b"c 5"), 1, [], "o", "other", told))
-    lane.log.head(lane.source, told)
+    ask(lane, Send(block(b"a 1", b"a 2"), 2, [], "o", version, answers))
+    ask(lane, Send(block(b"b 3"), 1, [(queue, copy)], "o", version, answers))
+    ask(lane, Send(block(b"b 4"), 1, [(queue, copy)], "o", version, answers))
+    ask(lane, Send(block(b"c 5"), 1, [], "o", "other", answers))
+    lane.log.head(lane.source, answers)
     answer = lane.send()
     kept = [client.call("XRANGE", lane.keys.log[0], "-", "+"), client.call("HGETALL", lane.keys.log[1])]
     assert lane.again() == lane.again() == answer
@@ -232,17 +232,23 @@ def test_repeated_call_appends_nothing(client: Client) -> None:
         client.call("HGETALL", lane.keys.log[1]),
     ] == kept
     assert client.call("XLEN", queue.keys[0]) == 1
-    assert [type(t).__name__ for t in told] == ["NoneType", "NoneType", "QueueFull", "BindingsChanged", "str"]
+    assert [type(t).__name__ for t in answers] == [
+        "NoneType",
+        "NoneType",
+        "QueueFull",
+        "BindingsChanged",
+        "str",
+    ]
     assert len(kept[0]) == 1  # 1 to 3 share an entry
-    assert told[-1].endswith("-3")
+    assert answers[-1].endswith("-3")
 
 
 def test_late_send_is_not_stored(client: Client) -> None:
     begin(client)
     client.call("SET", "ps:{main}:epoch", DATASET)
     lane = Lane(client, "one")
-    told = Answers()
-    ask(lane, Send(block(b"a 1"), 1, [], "o", "0", told))
+    answers = Answers()
+    ask(lane, Send(block(b"a 1"), 1, [], "o", "0", answers))
     with pytest.raises(Exception, match="LATE"):
         lane.send(deadline_ms=1)
     assert client.call("EXISTS", *lane.keys.log) == 0

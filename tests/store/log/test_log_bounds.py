@@ -167,8 +167,8 @@ async def test_log_memory_is_close_to_its_estimate(
             items.append(arrived(ONE, number, *([b"t " + b"x" * size] * messages)))
             number += messages
         await book.accept(*items)
-    said = await book.counter("bytes")
-    assert said * 0.7 < memory_of(server, book) < said * 1.1
+    given = await book.counter("bytes")
+    assert given * 0.7 < memory_of(server, book) < given * 1.1
 
 
 async def test_many_small_messages_do_not_fill_the_store(own_server: Server) -> None:

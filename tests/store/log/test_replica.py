@@ -116,8 +116,8 @@ async def test_number_from_two_neighbours_is_stored_once(book: Logbook, desk: De
     other = await desk.another().__aenter__()
     async with logbook(other) as there:
         runs = [run(ONE, first, first + 6) for first in range(1, 60, 4)]
-        told = await asyncio.gather(*(b.accept(r) for r in runs for b in (book, there, book)))
-    assert sum(taken for taken, _ in told) == 63
+        results = await asyncio.gather(*(b.accept(r) for r in runs for b in (book, there, book)))
+    assert sum(taken for taken, _ in results) == 63
     assert sorted(await book.lines()) == sorted(lines(1, 63))
     assert await held(book, ONE) == "1-63"
 
@@ -158,9 +158,9 @@ async def test_unknown_own_numbers_end_the_incarnation(
     state = await book.state()
     assert own(state) != old
     assert state.head.era > before.head.era
-    told = Intervals.of([(max(first, 4), last)])
-    assert state.held == {old: Intervals.of([(1, 3)]) if gap else told.add(1, 3)}
-    assert state.gone == ({old: told} if gap else {})
+    reported = Intervals.of([(max(first, 4), last)])
+    assert state.held == {old: Intervals.of([(1, 3)]) if gap else reported.add(1, 3)}
+    assert state.gone == ({old: reported} if gap else {})
     await book.send(b"t 1")
     assert (await book.entries())[-1].first == 1
     check_places(await book.entries())
@@ -271,12 +271,14 @@ async def test_gaps_of_more_than_10000_origins_are_refused(book: Logbook, client
 # own data that went back in time
 
 
-@pytest.mark.parametrize(("told", "is_new"), [(0, False), (3, False), (4, True), (MAX_NUMBER, True)])
-async def test_numbers_held_by_a_neighbour_count_as_given_out(book: Logbook, told: int, is_new: bool) -> None:
+@pytest.mark.parametrize(("reported", "is_new"), [(0, False), (3, False), (4, True), (MAX_NUMBER, True)])
+async def test_numbers_held_by_a_neighbour_count_as_given_out(
+    book: Logbook, reported: int, is_new: bool
+) -> None:
     """Check that numbers held by a neighbour begin a new incarnation before they are reused (pubsub.md 4.4)."""
     await book.send(*lines(1, 3))
     before = await book.state()
-    state = await book.replica.state(told)
+    state = await book.replica.state(reported)
     assert (own(state) != own(before)) == (state.head.era > before.head.era) == is_new
     assert state.held == {own(before): Intervals.parse("1-3")}
     await book.send(b"t 4")

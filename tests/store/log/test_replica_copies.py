@@ -64,7 +64,7 @@ async def test_full_queue_does_not_stop_the_link(
 
 async def test_reserved_queue_does_not_stop_the_link(book: Logbook, desk: Desk) -> None:
     queue = await book.bound("held", "t")
-    assert await desk.domain.claims.reserve(queue, "somebody", 60_000)
+    assert await desk.domain.claims.reserve(queue, "holder", 60_000)
     assert await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")])) == (1, 0)
     assert await dead(desk, queue) == [("refused", b"1")]
 

@@ -36,7 +36,7 @@ def test_default_access_admits_every_client() -> None:
 
 
 @pytest.mark.parametrize(
-    ("access", "says"),
+    ("access", "text"),
     [
         ({"edges": "tmq"}, "write a list"),
         ({"edges": ["TMQ"]}, "write an edge as the settings name it: tmq, rqp, ring, pubsub"),
@@ -50,10 +50,10 @@ def test_default_access_admits_every_client() -> None:
         ({"clients": []}, "Extra inputs are not permitted"),
     ],
 )
-def test_invalid_access_is_refused(access: dict[str, Any], says: str) -> None:
+def test_invalid_access_is_refused(access: dict[str, Any], text: str) -> None:
     with pytest.raises(ValidationError) as caught:
         read({"access": access})
-    assert says in str(caught.value)
+    assert text in str(caught.value)
 
 
 TEXT = {"text": {"subscribe": ["order.*"]}}
@@ -62,7 +62,7 @@ INBOX = {"ring": {"inbox": 7}}
 
 
 @pytest.mark.parametrize(
-    ("bindings", "access", "says"),
+    ("bindings", "access", "text"),
     [
         (TEXT, {"peers": ["10.0.0.7"]}, "lines of the text service do not name their sender"),
         (SHOWN, {"certificates": ["shop"]}, "lines of the text service do not name their sender"),
@@ -75,11 +75,11 @@ INBOX = {"ring": {"inbox": 7}}
     ],
 )
 def test_access_that_contradicts_bindings_is_refused(
-    bindings: dict[str, Any], access: dict[str, Any], says: str
+    bindings: dict[str, Any], access: dict[str, Any], text: str
 ) -> None:
     with pytest.raises(ValidationError) as caught:
         read({"bindings": bindings, "access": access})
-    assert says in str(caught.value)
+    assert text in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -85,10 +85,10 @@ def limited(client: Client, limits: str, count: int) -> tuple[int, int]:
     begin(client, queue)
     client.call("HSET", queue.keys[1], "limits", limits)
     lane = Lane(client, "one")
-    told = Answers()
-    lane.messages.publish(lane.source, queue, encode(*[b"x"] * count), "t", told)
+    answers = Answers()
+    lane.messages.publish(lane.source, queue, encode(*[b"x"] * count), "t", answers)
     lane.send()
-    return len(told[0]), sum(
+    return len(answers[0]), sum(
         int(fields[1]) for _, fields in client.call("XRANGE", lane.keys.log[0], "-", "+")
     )
 

@@ -26,9 +26,9 @@ def test_default_message_of_each_refusal(kind: type[StoreError]) -> None:
 
 @pytest.mark.parametrize("kind", all_errors())
 def test_clients_do_not_see_the_text_of_the_store(kind: type[StoreError]) -> None:
-    said = "Error 111 connecting to 10.0.0.7:6379"
+    text = "Error 111 connecting to 10.0.0.7:6379"
     hides = issubclass(kind, StoreUnavailable | StoreFault)
-    assert kind(said).outward == (kind.message if hides else said)
+    assert kind(text).outward == (kind.message if hides else text)
 
 
 @pytest.mark.parametrize("name", REFUSALS)

@@ -64,8 +64,8 @@ def test_inbox_and_outbox_of_one_group_are_refused() -> None:
 @pytest.mark.parametrize("end", ["inbox", "outbox"])
 def test_remote_queue_with_ring_binding_is_refused(end: str) -> None:
     """Check that this is refused: two systems could forward a message in a loop, and two edges would take messages."""
-    said = problem(remote={"protocol": "rqp-mca", "queueId": 1}, **ring(**{end: 7}))
-    assert "or bindings.ring" in said
+    text = problem(remote={"protocol": "rqp-mca", "queueId": 1}, **ring(**{end: 7}))
+    assert "or bindings.ring" in text
 
 
 async def test_group_has_one_inbox_and_one_outbox(desk: Desk) -> None:

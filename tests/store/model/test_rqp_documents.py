@@ -63,8 +63,8 @@ def test_bound_beyond_rqp_mca_is_refused_and_read_from_the_store() -> None:
     """Check that new documents beyond the bound are refused, and stored ones are read (docs/rqp.md)."""
     stored = QueueSpec(remote={"protocol": "rqp-mca", "queueId": 7}).model_dump(by_alias=True, mode="json")
     stored["remote"]["maxMessageBytes"] = (15 << 20) + 1
-    told = problem(remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": (15 << 20) + 1})
-    assert "maxMessageBytes is at most 15728640 for protocol rqp-mca: no peer accepts more" in told
+    reported = problem(remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": (15 << 20) + 1})
+    assert "maxMessageBytes is at most 15728640 for protocol rqp-mca: no peer accepts more" in reported
     read = QueueSpec.model_validate(stored, context=STORED)
     assert read.remote is not None
     assert read.remote.max_message_bytes == (15 << 20) + 1
@@ -92,7 +92,7 @@ def test_number_outside_32_bits_is_refused(number: object, binding: tuple[str, s
 
 
 @pytest.mark.parametrize(
-    ("remote", "says"),
+    ("remote", "text"),
     [
         ({}, "protocol"),
         ({"protocol": "tmq", "queueId": 1}, "'rqp-mca' or 'rqp-cast'"),
@@ -108,15 +108,15 @@ def test_number_outside_32_bits_is_refused(number: object, binding: tuple[str, s
         ({"protocol": "rqp-mca", "queueId": 1, "window": 5}, "Extra inputs are not permitted"),
     ],
 )
-def test_invalid_remote_is_refused(remote: dict[str, Any], says: str) -> None:
-    assert says in problem(remote=remote)
+def test_invalid_remote_is_refused(remote: dict[str, Any], text: str) -> None:
+    assert text in problem(remote=remote)
 
 
 @pytest.mark.parametrize("bindings", [{"rqpMca": {"queueId": 1}}, {"rqpCast": {"key": 1}}])
 def test_remote_queue_with_rqp_binding_is_refused(bindings: dict[str, Any]) -> None:
     """Check that this is refused: two systems could forward a message in a loop (rqp_mca.md 2.4, rqp_cast.md 3.2)."""
-    said = problem(remote={"protocol": "rqp-mca", "queueId": 1}, bindings=bindings)
-    assert "cannot be combined with bindings.rqpMca.queueId, bindings.rqpCast.key" in said
+    text = problem(remote={"protocol": "rqp-mca", "queueId": 1}, bindings=bindings)
+    assert "cannot be combined with bindings.rqpMca.queueId, bindings.rqpCast.key" in text
 
 
 def test_limits_with_and_without_tag_are_read(client: Client) -> None:

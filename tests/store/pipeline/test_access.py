@@ -139,10 +139,10 @@ def test_every_operation_is_covered() -> None:
 
 async def ask(desk: Desk, verb: str, client: Client, queue: Queue) -> Any:
     """Return the operation's answer."""
-    told: list[Any] = []
-    VERBS[verb](desk.pipe, Source(client), queue, lambda answer=None, *_: told.append(answer))
-    await until(lambda: told)
-    return told[0]
+    results: list[Any] = []
+    VERBS[verb](desk.pipe, Source(client), queue, lambda answer=None, *_: results.append(answer))
+    await until(lambda: results)
+    return results[0]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -160,10 +160,10 @@ async def test_every_operation_checks_the_clients_access(desk: Desk, verb: str) 
 
 @pytest.mark.parametrize("verb", VERBS)
 async def test_administrator_is_always_admitted(desk: Desk, verb: str) -> None:
-    queue = await desk.queue(access={"edges": ["nobody"]})
-    told = await ask(desk, verb, INTERNAL_CLIENT, queue)
-    assert not isinstance(told, StoreError)
-    assert verb != "pull" or told is Nothing.EMPTY
+    queue = await desk.queue(access={"edges": ["missing"]})
+    reply = await ask(desk, verb, INTERNAL_CLIENT, queue)
+    assert not isinstance(reply, StoreError)
+    assert verb != "pull" or reply is Nothing.EMPTY
 
 
 async def change(desk: Desk, **spec: Any) -> None:

@@ -50,7 +50,7 @@ async def test_operations_of_agents(desk: Desk) -> None:
     assert await client.publish_once(JournalNumber("host", 1), queue, *encode(b"3"), "test") is Outcome.AGAIN
     (first,) = await client.take(queue, 1)
     await client.note(first, "id=1")
-    await client.release([first], failed=True, to_end=True, error="nobody answers")
+    await client.release([first], failed=True, to_end=True, error="no answer")
     got = await client.take(queue, 10)
     assert [(d.note, d.failed, bodies([d])) for d in got] == [
         ("", 0, [b"2"]),

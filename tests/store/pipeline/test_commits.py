@@ -51,11 +51,11 @@ async def two(desk: Desk) -> Two:
 
 async def doomed(two: Two, wanted: type[StoreError], parts: list[CommitPart]) -> None:
     """Check that the commit is refused and changes nothing."""
-    before, told = await two.looks(), two.desk.refusals[wanted.reason]
+    before, refused = await two.looks(), two.desk.refusals[wanted.reason]
     with pytest.raises(wanted):
         await two.desk.commit("t1", *parts)
     assert await two.looks() == before
-    assert two.desk.refusals[wanted.reason] == told + 1
+    assert two.desk.refusals[wanted.reason] == refused + 1
 
 
 async def test_commit_is_atomic(two: Two) -> None:

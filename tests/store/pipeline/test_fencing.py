@@ -29,12 +29,12 @@ async def looks(desk: Desk, queue: Queue) -> dict[str, int]:
 
 async def lost(desk: Desk, queue: Queue, ending: Ending, deliveries: list[Delivery]) -> None:
     """Check that the operation is refused, changes nothing, and is counted here and in the store."""
-    before, told = await looks(desk, queue), desk.refusals["lease_lost"]
+    before, refused = await looks(desk, queue), desk.refusals["lease_lost"]
     fenced = (await desk.stats(queue))["fenced"]
     with pytest.raises(LeaseLost):
         await ending(desk, deliveries)
     assert await looks(desk, queue) == before
-    assert desk.refusals["lease_lost"] > told
+    assert desk.refusals["lease_lost"] > refused
     assert (await desk.stats(queue))["fenced"] == fenced + sum(d.count for d in deliveries)
 
 

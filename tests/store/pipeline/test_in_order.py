@@ -165,7 +165,7 @@ async def test_ordered_source_leaves_no_gaps(desk: Desk) -> None:
                     paused = QueueSpec(max_bytes=20_000, paused=rng.random() < 0.3)
                     await desk.store.catalogue.declare(queue.name, paused, "test", replace=True)
         outcomes = await asyncio.gather(*answers, return_exceptions=True)
-        assert all(isinstance(told, list | BehindRefused) for told in outcomes)
+        assert all(isinstance(reported, list | BehindRefused) for reported in outcomes)
         await desk.store.catalogue.declare(queue.name, QueueSpec(), "test", replace=True)
         found = [body[: len(sent[senders[0]][0])] for body in taken + await desk.drain(queue)]
         for sender in senders:

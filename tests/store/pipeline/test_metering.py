@@ -141,10 +141,10 @@ async def test_statistics_of_all_queues(desk: Desk) -> None:
     await desk.take(two, 1)
     found = (await read_store_stats(desk.store.registry, desk.store.listing)).queues
     assert found.keys() == {one.name, two.name}
-    told = found[one.name]
-    assert (told.ready, told.in_flight, told.dead, told.died) == (1, 0, 1, 1)
-    assert told.octets > 0
-    assert 0 < told.oldest_age_s < 60
+    reported = found[one.name]
+    assert (reported.ready, reported.in_flight, reported.dead, reported.died) == (1, 0, 1, 1)
+    assert reported.octets > 0
+    assert 0 < reported.oldest_age_s < 60
     assert (found[two.name].ready, found[two.name].in_flight) == (0, 1)
 
 
@@ -161,8 +161,8 @@ async def test_used_share_of_a_queues_bounds(desk: Desk) -> None:
         await desk.put(queue, b"0123456789", b"0123456789", b"0123456789")
     await desk.take(queues[0], 2)
     found = {
-        name: told.used
-        for name, told in (await read_store_stats(desk.store.registry, desk.store.listing)).queues.items()
+        name: value.used
+        for name, value in (await read_store_stats(desk.store.registry, desk.store.listing)).queues.items()
     }
     assert found["long"] == 3 / 4
     assert found["large"] == (await desk.stats(queues[1]))["bytes"] / 40 > 3 / 100
@@ -185,7 +185,7 @@ async def test_unreadable_queue_hides_no_other(desk: Desk) -> None:
 
 async def test_polling_continues_after_a_failure() -> None:
     """Check that polling continues after a failure, so that results do not become stale."""
-    told, looks = list[int | None](), iter([1, KeyError("a fault"), StoreUnavailable(), 2, *[3] * 100])
+    reported, looks = list[int | None](), iter([1, KeyError("a fault"), StoreUnavailable(), 2, *[3] * 100])
     is_told = asyncio.Event()
 
     async def look() -> int:
@@ -195,15 +195,15 @@ async def test_polling_continues_after_a_failure() -> None:
         return found
 
     def tell(found: int | None) -> None:
-        told.append(found)
-        if len(told) == 6:
+        reported.append(found)
+        if len(reported) == 6:
             is_told.set()
-        if len(told) in (4, 5):
-            raise KeyError("a fault of whoever is told")
+        if len(reported) in (4, 5):
+            raise KeyError("a fault of the callback")
 
     looking = asyncio.create_task(poll_store(look, tell, 0.0))
     waiting = asyncio.create_task(is_told.wait())
     await asyncio.wait([looking, waiting], return_when=asyncio.FIRST_COMPLETED)
     looking.cancel()
     waiting.cancel()
-    assert told[:6] == [1, None, None, 2, None, 3]
+    assert reported[:6] == [1, None, None, 2, None, 3]

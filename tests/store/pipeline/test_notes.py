@@ -171,10 +171,10 @@ def test_note_survives_the_death_of_its_process(client: Client) -> None:
     """Check that a note survives its process, and that a repeated call adds no second note."""
     lane, queue = begun(client)
     got = take(lane, queue)
-    told = Answers()
-    lane.messages.note(lane.source, got[1], NOTE, told)
+    answers = Answers()
+    lane.messages.note(lane.source, got[1], NOTE, answers)
     assert lane.send() == lane.again() == [[1, 0]]
-    assert told == [None]
+    assert answers == [None]
     lane.die()
     heir = Lane(client, "two")
     assert heir.fence() == ["one"]

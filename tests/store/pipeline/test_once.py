@@ -182,18 +182,18 @@ async def test_reserved_queue_refuses_journal_numbers(desk: Desk) -> None:
 def test_lost_reply_is_repeated(client: Client) -> None:
     """Check that a call repeated under its sequence number still has the outcome STORED."""
     lane, queue = begun(client)
-    told = Answers()
+    answers = Answers()
     (record,) = encode(b"x")
-    lane.idempotent.publish(lane.source, TransactionId("cast 1", 60_000), queue, record, "t", told)
-    lane.idempotent.publish(lane.source, JournalNumber("a", 1), queue, record, "t", told)
+    lane.idempotent.publish(lane.source, TransactionId("cast 1", 60_000), queue, record, "t", answers)
+    lane.idempotent.publish(lane.source, JournalNumber("a", 1), queue, record, "t", answers)
     assert lane.send() == lane.again() == [[b"DONE"], [b"DONE"]]
-    lane.idempotent.publish(lane.source, TransactionId("cast 1", 60_000), queue, record, "t", told)
-    lane.idempotent.publish(lane.source, JournalNumber("a", 1), queue, record, "t", told)
+    lane.idempotent.publish(lane.source, TransactionId("cast 1", 60_000), queue, record, "t", answers)
+    lane.idempotent.publish(lane.source, JournalNumber("a", 1), queue, record, "t", answers)
     assert lane.send() == [[b"AGAIN"], [b"AGAIN"]]
-    assert told == [STORED, STORED, AGAIN, AGAIN]
-    lane.messages.count(lane.source, queue, told)
+    assert answers == [STORED, STORED, AGAIN, AGAIN]
+    lane.messages.count(lane.source, queue, answers)
     lane.send()
-    assert told[-1] == 5
+    assert answers[-1] == 5
 
 
 async def test_publish_once_keeps_attributes_and_order(desk: Desk) -> None:
@@ -213,6 +213,6 @@ async def test_publish_once_keeps_attributes_and_order(desk: Desk) -> None:
 async def test_full_queue_refuses_one_of_many(desk: Desk) -> None:
     queue = await desk.queue(max_length=2)
     asked = [desk.numbering("a", number, queue, body) for number, body in enumerate(numbered(3), 1)]
-    told = await asyncio.gather(*asked, return_exceptions=True)
-    assert told[:2] == [STORED, STORED]
-    assert isinstance(told[2], QueueFull)
+    results = await asyncio.gather(*asked, return_exceptions=True)
+    assert results[:2] == [STORED, STORED]
+    assert isinstance(results[2], QueueFull)

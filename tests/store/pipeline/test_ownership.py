@@ -71,9 +71,9 @@ async def test_condition_ends_with_the_binding(desk: Desk) -> None:
     queue = await desk.queue(remote=remote)
     fence = await desk.domain.claims.own(queue, "edge 1", 60_000)
     assert fence is not None
-    await desk.domain.claims.set_condition(queue, "nobody has queue 7", fence)
+    await desk.domain.claims.set_condition(queue, "no machine has queue 7", fence)
     await desk.store.catalogue.declare("orders", QueueSpec(remote=remote, max_length=5), "test", replace=True)
-    assert (await desk.stats(queue))["condition"] == "nobody has queue 7"
+    assert (await desk.stats(queue))["condition"] == "no machine has queue 7"
     await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
     assert (await desk.stats(queue))["condition"] == ""
 

@@ -36,17 +36,17 @@ class Answers(list[Any]):
 
 
 def put(lane: Lane, queue: Queue, *messages: bytes) -> None:
-    told = Answers()
-    lane.messages.publish(lane.source, queue, encode(*messages), "t", told)
+    answers = Answers()
+    lane.messages.publish(lane.source, queue, encode(*messages), "t", answers)
     lane.send()
-    assert told == [[]]
+    assert answers == [[]]
 
 
 def take(lane: Lane, queue: Queue, want: int = 1000) -> list[Delivery]:
-    told = Answers()
-    lane.messages.take(lane.source, queue, want, told)
+    answers = Answers()
+    lane.messages.take(lane.source, queue, want, answers)
     lane.send()
-    return singles(told[0])
+    return singles(answers[0])
 
 
 def counters(lane: Lane, queue: Queue) -> dict[bytes, bytes]:
@@ -65,17 +65,17 @@ def repeated(lane: Lane, queue: Queue, answer: Any) -> None:
 def test_repeated_operations_get_the_same_replies(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(100))
     got = take(lane, queue, 50)
-    told = Answers()
-    lane.messages.settle(lane.source, got[:10], told)
-    lane.messages.release(lane.source, got[10:20], failed=True, done=told)
-    lane.messages.reject(lane.source, got[20:22], "refused", "no", told)
-    lane.messages.bury(lane.source, queue, encode(b"x")[0], "t", "injured", "", told)
-    lane.messages.publish(lane.source, queue, encode(*numbered(5)), "t", told)
-    lane.messages.take(lane.source, queue, 30, told)
-    lane.messages.count(lane.source, queue, told)
-    lane.idempotent.commit(lane.source, "t1", [CommitPart(queue, got[22:30], encode(b"y"), "t")], told)
+    answers = Answers()
+    lane.messages.settle(lane.source, got[:10], answers)
+    lane.messages.release(lane.source, got[10:20], failed=True, done=answers)
+    lane.messages.reject(lane.source, got[20:22], "refused", "no", answers)
+    lane.messages.bury(lane.source, queue, encode(b"x")[0], "t", "injured", "", answers)
+    lane.messages.publish(lane.source, queue, encode(*numbered(5)), "t", answers)
+    lane.messages.take(lane.source, queue, 30, answers)
+    lane.messages.count(lane.source, queue, answers)
+    lane.idempotent.commit(lane.source, "t1", [CommitPart(queue, got[22:30], encode(b"y"), "t")], answers)
     repeated(lane, queue, lane.send())
-    assert len(told) == 8
+    assert len(answers) == 8
     assert counters(lane, queue)[b"acked"] == b"18"
     assert int(lane.client.call("HGET", queue.keys[1], "duplicates")) == 2
 
@@ -85,35 +85,35 @@ def test_repeated_take_returns_the_same_messages(lane: Lane, queue: Queue, want:
     """Check a repeated take of returned and new messages, parts of entries, and counts (tmq.md 6.2)."""
     put(lane, queue, *numbered(100))
     got = take(lane, queue, 20)
-    told = Answers()
-    lane.messages.release(lane.source, [got[3], got[17]], failed=True, done=told)
-    lane.messages.release(lane.source, [got[9]], failed=True, to_end=True, done=told)
+    answers = Answers()
+    lane.messages.release(lane.source, [got[3], got[17]], failed=True, done=answers)
+    lane.messages.release(lane.source, [got[9]], failed=True, to_end=True, done=answers)
     lane.send()
-    lane.messages.take(lane.source, queue, want, told)
+    lane.messages.take(lane.source, queue, want, answers)
     answer = lane.send()
     repeated(lane, queue, answer)
-    assert len(bodies(told[-1])) == min(want, 83)
+    assert len(bodies(answers[-1])) == min(want, 83)
 
 
 def test_repeated_take_returns_delivery_counts(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(3))
-    told = Answers()
-    lane.messages.release(lane.source, take(lane, queue), failed=True, to_end=True, done=told)
-    lane.messages.take(lane.source, queue, 10, told)
+    answers = Answers()
+    lane.messages.release(lane.source, take(lane, queue), failed=True, to_end=True, done=answers)
+    lane.messages.take(lane.source, queue, 10, answers)
     repeated(lane, queue, lane.send())
-    assert [(d.acquired, d.failed) for d in told[1]] == [(2, 1)] * 3
+    assert [(d.acquired, d.failed) for d in answers[1]] == [(2, 1)] * 3
 
 
 def test_other_calls_may_run_before_the_repetition(lane: Lane, queue: Queue, client: Client) -> None:
     put(lane, queue, *numbered(64))
     other = Lane(client, "two")
-    told = Answers()
-    lane.messages.take(lane.source, queue, 20, told)
+    answers = Answers()
+    lane.messages.take(lane.source, queue, 20, answers)
     answer = lane.send()
     theirs = take(other, queue, 30)
-    other.messages.settle(other.source, theirs[:25], told)
-    other.messages.release(other.source, theirs[25:], failed=False, done=told)
-    other.messages.publish(other.source, queue, encode(b"more"), "t", told)
+    other.messages.settle(other.source, theirs[:25], answers)
+    other.messages.release(other.source, theirs[25:], failed=False, done=answers)
+    other.messages.publish(other.source, queue, encode(b"more"), "t", answers)
     other.send()
     repeated(lane, queue, answer)
 
@@ -123,40 +123,40 @@ def test_take_is_repeated_whole_after_compaction(lane: Lane, queue: Queue, clien
     put(lane, queue, *numbered(32))
     other = Lane(client, "two")
     theirs = take(other, queue, 28)
-    told = Answers()
-    lane.messages.take(lane.source, queue, 10, told)
+    answers = Answers()
+    lane.messages.take(lane.source, queue, 10, answers)
     answer = lane.send()
-    other.messages.settle(other.source, theirs, told)
+    other.messages.settle(other.source, theirs, answers)
     other.send()
     lane.function("upkeep", queue.keys, -1000, 500, 0)
     assert client.call("HLEN", queue.keys[7]) == 1
     repeated(lane, queue, answer)
-    assert bodies(told[0]) == numbered(4, 28)
+    assert bodies(answers[0]) == numbered(4, 28)
 
 
 def test_refusals_are_repeated(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(490))
     got = take(lane, queue, 1)
-    told = Answers()
-    lane.messages.publish(lane.source, queue, encode(*numbered(50)), "t", told)
-    lane.messages.settle(lane.source, got, told)
-    lane.messages.settle(lane.source, got, told)
+    answers = Answers()
+    lane.messages.publish(lane.source, queue, encode(*numbered(50)), "t", answers)
+    lane.messages.settle(lane.source, got, answers)
+    lane.messages.settle(lane.source, got, answers)
     answer = lane.send()
     repeated(lane, queue, answer)
-    assert {type(why) for _, why in told[0]} == {QueueFull}
-    assert [type(why) for why in told[1:]] == [type(None), LeaseLost]
+    assert {type(why) for _, why in answers[0]} == {QueueFull}
+    assert [type(why) for why in answers[1:]] == [type(None), LeaseLost]
 
 
 def test_late_call_does_nothing(lane: Lane, queue: Queue) -> None:
     """Check that a late call does nothing (tmq.md 7.2)."""
-    told = Answers()
-    lane.messages.publish(lane.source, queue, encode(b"x"), "t", told)
+    answers = Answers()
+    lane.messages.publish(lane.source, queue, encode(b"x"), "t", answers)
     with pytest.raises(ResponseError, match=r"^LATE"):
         lane.send(deadline_ms=1)
     for _ in range(2):
         with pytest.raises(ResponseError, match=r"^LATE"):
             lane.again()
-    assert told == []
+    assert answers == []
     assert take(lane, queue) == []  # the sequence continues after it
 
 
@@ -164,8 +164,8 @@ def test_repetition_is_answered_after_its_deadline(lane: Lane, queue: Queue) -> 
     """Check that a repetition is answered after its deadline, as its call was executed in time."""
     seconds, micros = lane.client.call("TIME")
     now = int(seconds) * 1000 + int(micros) // 1000
-    told = Answers()
-    lane.messages.publish(lane.source, queue, encode(b"x"), "t", told)
+    answers = Answers()
+    lane.messages.publish(lane.source, queue, encode(b"x"), "t", answers)
     answer = lane.send(deadline_ms=now + 200)
     while (at := lane.client.call("TIME")) and int(at[0]) * 1000 + int(at[1]) // 1000 <= now + 200:
         pass
@@ -175,11 +175,11 @@ def test_repetition_is_answered_after_its_deadline(lane: Lane, queue: Queue) -> 
 def test_gap_in_sequence_numbers_is_refused(lane: Lane, queue: Queue) -> None:
     put(lane, queue, b"a")
     lane.sequence += 1
-    told = Answers()
-    lane.messages.publish(lane.source, queue, encode(b"x"), "t", told)
+    answers = Answers()
+    lane.messages.publish(lane.source, queue, encode(b"x"), "t", answers)
     with pytest.raises(ResponseError, match=r"^GAP 1"):
         lane.send()
-    assert told == []
+    assert answers == []
 
 
 def test_replies_are_kept_for_a_limited_time(lane: Lane, queue: Queue) -> None:
@@ -198,9 +198,9 @@ def test_swept_sessions_repetition_leases_nothing(lane: Lane, queue: Queue, clie
     """Check that a repetition by a swept session leases nothing, as its messages were returned."""
     other = Lane(client, "two")
     put(lane, queue, *numbered(10))
-    told = Answers()
-    lane.messages.publish(lane.source, queue, encode(b"x"), "t", told)
-    lane.messages.take(lane.source, queue, 5, told)
+    answers = Answers()
+    lane.messages.publish(lane.source, queue, encode(b"x"), "t", answers)
+    lane.messages.take(lane.source, queue, 5, answers)
     lane.send()
     lane.die()
     assert other.fence() == ["one"]
@@ -209,7 +209,7 @@ def test_swept_sessions_repetition_leases_nothing(lane: Lane, queue: Queue, clie
     assert len(fenced[1]) > 1
     assert other.sweep("one", [queue]) == (5, 0, 0)
     assert lane.again() == [1, [0]]
-    lane.messages.count(lane.source, queue, told)
+    lane.messages.count(lane.source, queue, answers)
     with pytest.raises(ResponseError, match=r"^SESSION"):
         lane.send()
     assert bodies(take(other, queue)) == [*numbered(10), b"x"]
@@ -217,8 +217,8 @@ def test_swept_sessions_repetition_leases_nothing(lane: Lane, queue: Queue, clie
 
 def test_repetition_is_answered_after_queue_deletion(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(3))
-    told = Answers()
-    lane.messages.take(lane.source, queue, 2, told)
+    answers = Answers()
+    lane.messages.take(lane.source, queue, 2, answers)
     lane.send()
     lane.function("delete", [*queue.keys, *lane.keys.bindings], queue.qid, "Delete")
     assert lane.again() == [[0]]
@@ -226,9 +226,9 @@ def test_repetition_is_answered_after_queue_deletion(lane: Lane, queue: Queue) -
 
 def test_repetition_is_answered_in_a_new_generation(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(40))
-    told = Answers()
-    lane.messages.publish(lane.source, queue, encode(*numbered(40, 40)), "t", told)
-    lane.messages.take(lane.source, queue, 50, told)
+    answers = Answers()
+    lane.messages.publish(lane.source, queue, encode(*numbered(40, 40)), "t", answers)
+    lane.messages.take(lane.source, queue, 50, answers)
     answer = lane.send()
     lane.client.call("SET", lane.keys.epoch, "dataset.2")
     with pytest.raises(ResponseError, match=r"^EPOCH dataset.2"):
@@ -237,7 +237,7 @@ def test_repetition_is_answered_in_a_new_generation(lane: Lane, queue: Queue) ->
     lane.command = tuple("dataset.2" if word == old else word for word in lane.command)
     repeated(lane, queue, answer)
     put(lane, queue, b"new")
-    lane.messages.settle(lane.source, told[1], told)
+    lane.messages.settle(lane.source, answers[1], answers)
     lane.send()
     assert bodies(take(lane, queue)) == [*numbered(30, 50), b"new"]
 

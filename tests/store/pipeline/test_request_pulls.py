@@ -91,11 +91,11 @@ async def test_pull_skips_expired_messages(desk: Desk, node: Node) -> None:
     await desk.store.catalogue.declare("orders", QueueSpec(message_ttl="60s"), "test", replace=True)
     await desk.put(queue, b"young")
     await desk.store.catalogue.declare("orders", QueueSpec(message_ttl="300ms"), "test", replace=True)
-    told = await node.pull(A, queue)
-    if told is Nothing.EMPTY:  # on a slow machine, the younger one has expired too
+    answer = await node.pull(A, queue)
+    if answer is Nothing.EMPTY:  # on a slow machine, the younger one has expired too
         assert (await desk.stats(queue))["expired"] == 2101
     else:
-        assert given(told) == (b"young", False)
+        assert given(answer) == (b"young", False)
         assert (await desk.stats(queue))["expired"] == 2100
 
 
@@ -123,9 +123,9 @@ async def test_returned_message_is_not_given_to_a_repeated_pull(desk: Desk, node
     """Check that a returned message, which another client may have, is not given to a repeated pull."""
     queue = await desk.queue()
     await desk.put(queue, b"x")
-    told = await node.pull(A, queue)
-    assert isinstance(told, Pulled)
-    await desk.release([told.delivery], failed=True)
+    answer = await node.pull(A, queue)
+    assert isinstance(answer, Pulled)
+    await desk.release([answer.delivery], failed=True)
     assert await node.pull(A, queue) is Nothing.EXPIRED
     assert await node.settle(A, queue) is Settlement.EXPIRED
     second = await node.pull(B, queue)

@@ -27,9 +27,9 @@ async def test_any_process_settles_by_request_id(desk: Desk, node: Node) -> None
     """Check that any process of the store settles by the request's id."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
-    told = await node.pull(A, queue)
+    answer = await node.pull(A, queue)
     await node.pull(B, queue)
-    assert isinstance(told, Pulled)
+    assert isinstance(answer, Pulled)
     async with desk.another() as other:
         stranger = Node(other)
         assert await stranger.settle(A, queue) is Settlement.SETTLED
@@ -42,7 +42,7 @@ async def test_any_process_settles_by_request_id(desk: Desk, node: Node) -> None
         assert await looks(desk, queue) == (1, 1, 1)
         assert await node.settle(B, queue) is Settlement.SETTLED
     with pytest.raises(LeaseLost):
-        await desk.settle([told.delivery])
+        await desk.settle([answer.delivery])
     assert await desk.domain.link.call("EXISTS", desk.domain.keys.lots(desk.pipe.session)) == 0
     assert not any((await desk.reconcile(queue)).values())
     assert await desk.drain(queue) == [b"m00002"]
@@ -66,8 +66,8 @@ async def test_one_message_of_an_entry_is_settled_alone(desk: Desk, node: Node) 
         assert await node.settle(one, queue) is Settlement.SETTLED
     assert await looks(desk, queue) == (0, 20, 20)
     for n, one in enumerate(ids):
-        told = await node.pull(one, queue)
-        assert told is Nothing.EXPIRED if n % 2 else given(told) == (b"m%05d" % n, True)
+        answer = await node.pull(one, queue)
+        assert answer is Nothing.EXPIRED if n % 2 else given(answer) == (b"m%05d" % n, True)
     await desk.reconcile(queue, straggler_ms=-1000)
     assert given(await node.pull(ids[0], queue)) == (b"m00000", True), "also when the entry was thinned out"
     for one in ids[::2]:
@@ -80,9 +80,9 @@ async def test_at_most_once_pull_is_settled_first(desk: Desk, node: Node) -> Non
     """Check that no repeat delivers an at-most-once message a second time (docs/guarantees.md)."""
     queue = await desk.queue(delivery="at-most-once")
     await desk.put(queue, b"x")
-    told = await node.pull(A, queue)
-    assert isinstance(told, Pulled)
-    assert told.delivery.settled
+    answer = await node.pull(A, queue)
+    assert isinstance(answer, Pulled)
+    assert answer.delivery.settled
     assert await looks(desk, queue) == (0, 0, 1)
     assert await node.pull(A, queue) is Nothing.EXPIRED
     assert await node.settle(A, queue) is Settlement.AGAIN
@@ -99,9 +99,9 @@ async def test_requests_keep_their_order(desk: Desk) -> None:
     queue = await desk.queue()
     node = Node(desk, desk.source)
     put = desk.publishing(queue, b"0")
-    told = await asyncio.gather(node.push(A, queue, b"1"), node.pull(B, queue), node.push(C, queue, b"2"))
-    assert (await put, told[0], told[2]) == ([], STORED, STORED)
-    assert given(told[1]) == (b"0", False)
+    results = await asyncio.gather(node.push(A, queue, b"1"), node.pull(B, queue), node.push(C, queue, b"2"))
+    assert (await put, results[0], results[2]) == ([], STORED, STORED)
+    assert given(results[1]) == (b"0", False)
     assert await desk.drain(queue) == [b"1", b"2"]
 
 
@@ -109,9 +109,9 @@ async def test_pulls_of_one_call_get_different_messages(desk: Desk, node: Node) 
     queue = await desk.queue()
     await desk.put(queue, *numbered(150))
     ids = [request_id(1000 + n) for n in range(200)]
-    told = await asyncio.gather(*(node.pull(one, queue) for one in ids))
-    assert [given(one)[0] for one in told[:150]] == numbered(150)
-    assert set(told[150:]) == {Nothing.EMPTY}
+    results = await asyncio.gather(*(node.pull(one, queue) for one in ids))
+    assert [given(one)[0] for one in results[:150]] == numbered(150)
+    assert set(results[150:]) == {Nothing.EMPTY}
     settled = await asyncio.gather(*(node.settle(one, queue) for one in ids))
     assert settled == [Settlement.SETTLED] * 150 + [Settlement.UNKNOWN] * 50
     assert await looks(desk, queue) == (0, 0, 150)

@@ -94,9 +94,9 @@ async def test_unknown_queue_is_not_remembered(desk: Desk, node: Node) -> None:
     """Check that an unknown queue is not remembered, so that a node can serve it later (ring.md 5.3)."""
     queue = await desk.queue()
     await desk.store.catalogue.delete(queue)
-    for told in (node.push(A, queue, b"x"), node.pull(B, queue)):
+    for answer in (node.push(A, queue, b"x"), node.pull(B, queue)):
         with pytest.raises(QueueUnknown):
-            await told
+            await answer
     assert (await kept(desk, A), await kept(desk, B)) == (None, None)
     assert await node.push(A, await desk.queue(), b"x") is STORED
 
@@ -159,9 +159,9 @@ async def test_request_id_expires(desk: Desk, node: Node) -> None:
 async def test_invalid_request_id_is_refused(desk: Desk, node: Node, request_: bytes) -> None:
     """Check that invalid ids, such as all zeros, are refused (ring.md 5.3)."""
     queue = await desk.queue()
-    for told in (node.push(request_, queue, b""), node.pull(request_, queue), node.settle(request_, queue)):
+    for answer in (node.push(request_, queue, b""), node.pull(request_, queue), node.settle(request_, queue)):
         with pytest.raises(ValueError, match="16 octets"):
-            await told
+            await answer
 
 
 async def test_request_id_is_for_one_kind_of_request(desk: Desk, node: Node) -> None:

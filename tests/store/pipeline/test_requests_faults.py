@@ -34,12 +34,12 @@ def lane(client: Client, queue: Queue) -> Lane:
     return Lane(client, "one")
 
 
-def push(lane: Lane, request: bytes, queue: Queue, body: bytes, told: Answers) -> None:
-    lane.idempotent.publish(lane.source, RequestId(request, KEEP_MS), queue, *encode(body), "t", told)
+def push(lane: Lane, request: bytes, queue: Queue, body: bytes, answers: Answers) -> None:
+    lane.idempotent.publish(lane.source, RequestId(request, KEEP_MS), queue, *encode(body), "t", answers)
 
 
-def pull(lane: Lane, request: bytes, queue: Queue, told: Answers) -> None:
-    lane.idempotent.pull(lane.source, request, queue, LARGEST, KEEP_MS, told)
+def pull(lane: Lane, request: bytes, queue: Queue, answers: Answers) -> None:
+    lane.idempotent.pull(lane.source, request, queue, LARGEST, KEEP_MS, answers)
 
 
 # repeated calls after lost replies
@@ -48,97 +48,97 @@ def pull(lane: Lane, request: bytes, queue: Queue, told: Answers) -> None:
 def test_repeated_requests_get_the_same_replies(lane: Lane, queue: Queue) -> None:
     """Check that the repeated call reports the operation as done now."""
     put(lane, queue, b"0", b"1")
-    told = Answers()
-    push(lane, A, queue, b"2", told)
-    pull(lane, B, queue, told)
-    pull(lane, B, queue, told)
-    lane.idempotent.settle(lane.source, C, queue, told)
-    push(lane, D, queue, b"3", told)
-    push(lane, request_id(5), queue, b"4", told)
+    answers = Answers()
+    push(lane, A, queue, b"2", answers)
+    pull(lane, B, queue, answers)
+    pull(lane, B, queue, answers)
+    lane.idempotent.settle(lane.source, C, queue, answers)
+    push(lane, D, queue, b"3", answers)
+    push(lane, request_id(5), queue, b"4", answers)
     repeated(lane, queue, lane.send())
-    assert told[0] is Outcome.STORED
-    assert [(one.again, bodies([one.delivery])) for one in told[1:3]] == [(False, [b"0"]), (True, [b"0"])]
-    assert told[3:5] == [Settlement.UNKNOWN, Outcome.STORED]
-    assert isinstance(told[5], QueueFull)
-    lane.idempotent.settle(lane.source, B, queue, told)
+    assert answers[0] is Outcome.STORED
+    assert [(one.again, bodies([one.delivery])) for one in answers[1:3]] == [(False, [b"0"]), (True, [b"0"])]
+    assert answers[3:5] == [Settlement.UNKNOWN, Outcome.STORED]
+    assert isinstance(answers[5], QueueFull)
+    lane.idempotent.settle(lane.source, B, queue, answers)
     repeated(lane, queue, lane.send())
-    assert told[-1] is Settlement.SETTLED
+    assert answers[-1] is Settlement.SETTLED
 
 
 def test_repeated_call_does_not_give_out_a_returned_message(lane: Lane, queue: Queue, client: Client) -> None:
     other = Lane(client, "two")
     put(lane, queue, b"0", b"1")
-    told = Answers()
-    pull(lane, A, queue, told)
+    answers = Answers()
+    pull(lane, A, queue, answers)
     lane.send()
     lane.die()
     assert other.fence() == ["one"]
     assert lane.again()[0][0] == b"DONE"
     assert other.sweep("one", [queue]) == (1, 0, 0)
     assert lane.again() == [[b"EXPIRED"]]
-    pull(other, A, queue, told)
-    pull(other, B, queue, told)
+    pull(other, A, queue, answers)
+    pull(other, B, queue, answers)
     other.send()
-    assert told[1] is Nothing.EXPIRED
-    assert bodies([told[2].delivery]) == [b"0"]
+    assert answers[1] is Nothing.EXPIRED
+    assert bodies([answers[2].delivery]) == [b"0"]
 
 
 def test_late_call_records_no_request_ids(lane: Lane, queue: Queue, client: Client) -> None:
-    told = Answers()
-    push(lane, A, queue, b"x", told)
-    pull(lane, B, queue, told)
+    answers = Answers()
+    push(lane, A, queue, b"x", answers)
+    pull(lane, B, queue, answers)
     with pytest.raises(ResponseError, match=r"^LATE"):
         lane.send(deadline_ms=1)
     assert client.call("KEYS", lane.keys.prefix + "r:*") == []
-    push(lane, A, queue, b"x", told)
+    push(lane, A, queue, b"x", answers)
     lane.send()
-    assert told == [Outcome.STORED]
+    assert answers == [Outcome.STORED]
 
 
 def test_settling_another_processes_lease_takes_two_calls(lane: Lane, queue: Queue, client: Client) -> None:
     """Check that settling takes a second call, with the other session's key: functions change only given keys."""
-    other, told = Lane(client, "two"), Answers()
+    other, answers = Lane(client, "two"), Answers()
     put(lane, queue, b"0")
-    pull(lane, A, queue, told)
+    pull(lane, A, queue, answers)
     lane.send()
-    other.idempotent.settle(other.source, A, queue, told)
+    other.idempotent.settle(other.source, A, queue, answers)
     assert other.send() == [[b"HELD", b"one"]]
-    assert len(told) == 1
+    assert len(answers) == 1
     assert lane.keys.lots("one") not in other.command
     assert other.send() == [[b"DONE"]]
     assert lane.keys.lots("one") in other.command
     assert other.again() == [[b"DONE"]]
-    assert told[1] is Settlement.SETTLED
+    assert answers[1] is Settlement.SETTLED
     assert client.call("EXISTS", lane.keys.lots("one")) == 0
 
 
 def test_repeated_pull_elsewhere_takes_no_lease(lane: Lane, queue: Queue, client: Client) -> None:
     """Check that a repeated pull elsewhere takes no lease, even in one call, where lease batches are cached."""
-    other, told = Lane(client, "two"), Answers()
+    other, answers = Lane(client, "two"), Answers()
     put(lane, queue, b"0")
-    pull(lane, A, queue, told)
+    pull(lane, A, queue, answers)
     lane.send()
-    pull(other, A, queue, told)
-    other.messages.release(Source(INTERNAL_CLIENT), [told[0].delivery], failed=False, done=told)
+    pull(other, A, queue, answers)
+    other.messages.release(Source(INTERNAL_CLIENT), [answers[0].delivery], failed=False, done=answers)
     other.send()
-    assert isinstance(told[1], LeaseLost), "settles come before"
-    pull(other, A, queue, told)
-    after = CommitPart(queue, [told[0].delivery], [], "t")
-    other.idempotent.commit(other.source, "t1", [after], told)
+    assert isinstance(answers[1], LeaseLost), "settles come before"
+    pull(other, A, queue, answers)
+    after = CommitPart(queue, [answers[0].delivery], [], "t")
+    other.idempotent.commit(other.source, "t1", [after], answers)
     other.send()
-    assert (told[2].again, told[3].again, type(told[4])) == (True, True, LeaseLost)
+    assert (answers[2].again, answers[3].again, type(answers[4])) == (True, True, LeaseLost)
 
 
 def test_damaged_entry_fails_only_its_request(lane: Lane, queue: Queue, client: Client) -> None:
-    told, fine = Answers(), Answers()
+    answers, fine = Answers(), Answers()
     put(lane, queue, b"0", b"1")
-    pull(lane, A, queue, told)
+    pull(lane, A, queue, answers)
     lane.send()
-    client.call("HSET", queue.keys[2], told[0].delivery.lot, "nonsense")
-    pull(lane, A, queue, told)
+    client.call("HSET", queue.keys[2], answers[0].delivery.lot, "nonsense")
+    pull(lane, A, queue, answers)
     push(lane, B, queue, b"2", fine)
     lane.send()
-    assert told[1].reason == "store_fault"
+    assert answers[1].reason == "store_fault"
     assert fine == [Outcome.STORED]
 
 
@@ -158,7 +158,7 @@ class Requesters:
         self.pulled: list[bytes] = []
         self._serial = serial
 
-    async def _until_told(self, verb: str, request: bytes, *args: Any) -> tuple[Any, bool]:
+    async def _until_answered(self, verb: str, request: bytes, *args: Any) -> tuple[Any, bool]:
         """Return the first answer, and whether the request was repeated."""
         asked = 0
         while True:
@@ -172,20 +172,20 @@ class Requesters:
     async def push(self) -> None:
         self._serial += 1
         body = b"%06d" % self._serial
-        told, repeated = await self._until_told("push", request_id(2 * self._serial), body)
-        assert told is Outcome.STORED or repeated, "AGAIN of what was asked once"
+        reply, repeated = await self._until_answered("push", request_id(2 * self._serial), body)
+        assert reply is Outcome.STORED or repeated, "AGAIN of what was asked once"
         self.pushed.append(body)
-        again = await self._until_told("push", request_id(2 * self._serial), b"never")
+        again = await self._until_answered("push", request_id(2 * self._serial), b"never")
         assert again[0] is Outcome.AGAIN
 
     async def pull(self) -> None:
         self._serial += 1
         request = request_id(2 * self._serial + 1)
-        told, _ = await self._until_told("pull", request)
-        if isinstance(told, Pulled):
-            settled, repeated = await self._until_told("settle", request)
+        reply, _ = await self._until_answered("pull", request)
+        if isinstance(reply, Pulled):
+            settled, repeated = await self._until_answered("settle", request)
             assert settled is Settlement.SETTLED or (repeated and settled is Settlement.AGAIN)
-            self.pulled += bodies([told.delivery])
+            self.pulled += bodies([reply.delivery])
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -230,8 +230,12 @@ async def test_requests_with_lost_replies_are_repeated(own_server: Server) -> No
             task = asyncio.ensure_future(asked())
             await until(lambda number=number: proxy.lost > number)
             proxy.lose_replies_to = b""
-            told = await task
-            assert isinstance(told, Pulled) and not told.again if wanted is Pulled else told is wanted
+            reported = await task
+            assert (
+                isinstance(reported, Pulled) and not reported.again
+                if wanted is Pulled
+                else reported is wanted
+            )
             await until(lambda: desk.pipe.trouble is None)
         assert await desk.drain(queue) == [b"1"]
 
@@ -243,8 +247,8 @@ async def test_abandoned_pull_returns_its_message(own_server: Server) -> None:
         await desk.put(queue, *numbered(1))
         own_server.stop()
         asked = [node.push(A, queue, b"x"), node.pull(B, queue), node.settle(C, queue)]
-        told = await asyncio.gather(*asked, return_exceptions=True)
-        assert {type(one) for one in told} == {OutcomeUnknown}
+        results = await asyncio.gather(*asked, return_exceptions=True)
+        assert {type(one) for one in results} == {OutcomeUnknown}
         own_server.cont()
         await until(lambda: desk.pipe.trouble is None)
 

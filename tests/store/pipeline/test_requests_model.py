@@ -56,11 +56,11 @@ class RequestMachine(StoreMachine):
 
     def ask(self, lane: Lane, verb: str, *args: Any) -> Any:
         """Return the answer; it may take two calls."""
-        told: list[Any] = []
-        getattr(lane.idempotent, verb)(lane.source, *args, told.append)
+        results: list[Any] = []
+        getattr(lane.idempotent, verb)(lane.source, *args, results.append)
         while lane.waiting:
             self.send(lane)
-        (answer,) = told
+        (answer,) = results
         return answer
 
     def is_leased(self, known: Known) -> bool:
@@ -74,11 +74,11 @@ class RequestMachine(StoreMachine):
         lane, request = self.lanes[number], self.new_id()
         (body,) = self.fresh(rnd, 1)
         fit = self.models[queue].publish([body])
-        told = self.ask(
+        reply = self.ask(
             lane, "publish", RequestId(request, KEEP_MS), self.queues[queue], *encode(body), "ring"
         )
-        assert told is Outcome.STORED if fit else isinstance(told, QueueFull)
-        self.pushes[request] = Known(queue, told)
+        assert reply is Outcome.STORED if fit else isinstance(reply, QueueFull)
+        self.pushes[request] = Known(queue, reply)
 
     @rule(number=sessions, rnd=randoms)
     def push_again(self, number: int, rnd: random.Random) -> None:
@@ -86,31 +86,31 @@ class RequestMachine(StoreMachine):
             return
         request, known = rnd.choice(list(self.pushes.items()))
         args = (self.queues[known.queue], *encode(b"never"), "ring")
-        told = self.ask(self.lanes[number], "publish", RequestId(request, KEEP_MS), *args)
-        assert told is Outcome.AGAIN if known.told is Outcome.STORED else isinstance(told, QueueFull)
+        reply = self.ask(self.lanes[number], "publish", RequestId(request, KEEP_MS), *args)
+        assert reply is Outcome.AGAIN if known.told is Outcome.STORED else isinstance(reply, QueueFull)
 
     @rule(number=sessions, queue=queues, rnd=randoms)
     def pull(self, number: int, queue: int, rnd: random.Random) -> None:
         lane, request, model = self.lanes[number], self.new_id(), self.models[queue]
         largest = rnd.choice((10, 2000))
         taken = model.take(lane.session, 1)
-        told = self.ask(lane, "pull", request, self.queues[queue], largest, KEEP_MS)
-        known = self.pulls[request] = Known(queue, told)
+        reply = self.ask(lane, "pull", request, self.queues[queue], largest, KEEP_MS)
+        known = self.pulls[request] = Known(queue, reply)
         if not taken:
-            assert told is Nothing.EMPTY
+            assert reply is Nothing.EMPTY
         elif len(taken[0].body) > largest:
-            assert isinstance(told, MessageTooLarge)
+            assert isinstance(reply, MessageTooLarge)
             model.give_back(taken[0].body, failed=False, to_end=False)
             model.counts.subtract(("delivered", "returned"))  # it reached no client
         else:
-            self.check(told, taken[0], again=False)
-            known.owner, known.held = lane, Held(queue, told.delivery)
+            self.check(reply, taken[0], again=False)
+            known.owner, known.held = lane, Held(queue, reply.delivery)
             self.held[lane.session][taken[0].body] = known.held
 
-    def check(self, told: Any, message: Any, *, again: bool) -> None:
-        assert isinstance(told, Pulled)
-        d = told.delivery
-        assert (told.again, bodies([d]), d.acquired, d.failed, d.note) == (
+    def check(self, value: Any, message: Any, *, again: bool) -> None:
+        assert isinstance(value, Pulled)
+        d = value.delivery
+        assert (value.again, bodies([d]), d.acquired, d.failed, d.note) == (
             again,
             [message.body],
             message.acquired,
@@ -123,16 +123,16 @@ class RequestMachine(StoreMachine):
         if not self.pulls:
             return
         request, known = rnd.choice(list(self.pulls.items()))
-        told = self.ask(self.lanes[number], "pull", request, self.queues[known.queue], 2000, KEEP_MS)
+        reply = self.ask(self.lanes[number], "pull", request, self.queues[known.queue], 2000, KEEP_MS)
         if known.held is None:
-            assert told is known.told or type(told) is type(known.told)
+            assert reply is known.told or type(reply) is type(known.told)
         elif self.is_leased(known):
             _, message = self.models[known.queue].leased[known.held.body]
-            self.check(told, message, again=True)
+            self.check(reply, message, again=True)
             if known.owner is not self.lanes[number]:  # its last answer names a lease that another may end
                 self.last.pop(self.lanes[number].session, None)
         else:
-            assert told is Nothing.EXPIRED
+            assert reply is Nothing.EXPIRED
 
     @rule(number=sessions, rnd=randoms)
     def settle(self, number: int, rnd: random.Random) -> None:
@@ -140,16 +140,16 @@ class RequestMachine(StoreMachine):
             return
         request, known = rnd.choice(list(self.pulls.items()))
         leased = self.is_leased(known)
-        told = self.ask(self.lanes[number], "settle", request, self.queues[known.queue])
+        reply = self.ask(self.lanes[number], "settle", request, self.queues[known.queue])
         if known.held is None:
-            assert told is Settlement.UNKNOWN
+            assert reply is Settlement.UNKNOWN
         elif not leased:
             settled = known.told is Settlement.SETTLED
-            assert told is (Settlement.AGAIN if settled else Settlement.EXPIRED)
+            assert reply is (Settlement.AGAIN if settled else Settlement.EXPIRED)
         else:
-            assert told is Settlement.SETTLED
+            assert reply is Settlement.SETTLED
             assert known.owner is not None
-            known.told = told
+            known.told = reply
             self.let_go(known.owner, [known.held])
             self.models[known.queue].settle([known.held.body])
             if known.owner is not self.lanes[number]:  # its last answer names a lease that it no longer has

@@ -45,10 +45,10 @@ async def test_unreserved_publisher_is_refused_by_other_reservations(desk: Desk)
 async def test_refusal_names_the_holder_and_the_time_left(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "mca edge 7", 60_000)
-    told = r"queue 'orders' is reserved by mca edge 7 for (60\.0|59\.\d) s more"
-    with pytest.raises(QueueReserved, match=told):
+    text = r"queue 'orders' is reserved by mca edge 7 for (60\.0|59\.\d) s more"
+    with pytest.raises(QueueReserved, match=text):
         await desk.domain.claims.reserve(queue, "mca 8", 60_000)
-    with pytest.raises(QueueReserved, match=told):
+    with pytest.raises(QueueReserved, match=text):
         await desk.domain.claims.available(queue, "mca 8")
     stats = await desk.stats(queue)
     assert stats["reserved_by"] == "mca edge 7"

@@ -51,9 +51,9 @@ async def test_dead_sessions_messages_return_as_failed(desk: Desk, mute: Lane) -
     queue = await desk.queue(visibility_timeout=VISIBLE)
     await desk.put(queue, *numbered(100))
     got = take(mute, queue, 50)
-    told = Answers()
-    mute.messages.settle(mute.source, got[:5], told)
-    mute.messages.release(mute.source, got[5:8], failed=False, done=told)
+    answers = Answers()
+    mute.messages.settle(mute.source, got[:5], answers)
+    mute.messages.release(mute.source, got[5:8], failed=False, done=answers)
     mute.send()
     assert len(take(mute, queue, 1)) == 1
     await until(lambda: swept(desk, "mute"))
@@ -81,8 +81,8 @@ async def test_fenced_session_is_refused(desk: Desk, mute: Lane) -> None:
         return await desk.domain.link.call("ZSCORE", desk.domain.keys.dying, "mute") is not None
 
     await until(fenced)
-    told = Answers()
-    mute.messages.settle(mute.source, got, told)
+    answers = Answers()
+    mute.messages.settle(mute.source, got, answers)
     with pytest.raises(ResponseError, match=r"^SESSION"):
         mute.send()
     with pytest.raises(ResponseError, match=r"^SESSION"):
@@ -265,7 +265,7 @@ async def test_heartbeats_are_sent_without_calls(desk: Desk, mute: Lane) -> None
         return await desk.count(queue) == 2
 
     await until(back)
-    told = Answers()
-    mute.messages.publish(mute.source, queue, encode(b"x"), "t", told)
+    answers = Answers()
+    mute.messages.publish(mute.source, queue, encode(b"x"), "t", answers)
     with pytest.raises(ResponseError, match=r"^SESSION"):
         mute.send()

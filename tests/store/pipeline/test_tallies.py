@@ -102,19 +102,19 @@ async def test_tallies_match_the_queues_counters(desk: Desk, chance: random.Rand
 
 async def ring(desk: Desk, queue: Queue, request: bytes) -> None:
     """Make a push and a pull, each repeated, their settlement, and a pull of a too large message."""
-    told: list[Any] = []
+    results: list[Any] = []
     source, other, third = Source(INTERNAL_CLIENT), b"p" + request[1:], b"l" + request[1:]
     for _ in range(2):
         desk.pipe.idempotent.publish(
-            source, RequestId(request, 60_000), queue, *encode(b"pushed"), "t", told.append
+            source, RequestId(request, 60_000), queue, *encode(b"pushed"), "t", results.append
         )
-        desk.pipe.idempotent.pull(source, other, queue, 1000, 60_000, told.append)
-        desk.pipe.idempotent.settle(source, other, queue, told.append)
+        desk.pipe.idempotent.pull(source, other, queue, 1000, 60_000, results.append)
+        desk.pipe.idempotent.settle(source, other, queue, results.append)
     desk.pipe.idempotent.publish(
-        source, RequestId(b"q" + request[1:], 60_000), queue, *encode(b"pushed"), "t", told.append
+        source, RequestId(b"q" + request[1:], 60_000), queue, *encode(b"pushed"), "t", results.append
     )
-    desk.pipe.idempotent.pull(source, third, queue, -1, 60_000, told.append)
-    await until(lambda: len(told) == 8)
+    desk.pipe.idempotent.pull(source, third, queue, -1, 60_000, results.append)
+    await until(lambda: len(results) == 8)
 
 
 async def test_log_copies_count_for_their_queues(desk: Desk) -> None:
@@ -122,13 +122,13 @@ async def test_log_copies_count_for_their_queues(desk: Desk) -> None:
     async with logbook(desk) as book:
         queue, full = await book.bound("copies", "t"), await book.bound("full", "t", max_length=1)
         known = await book.log.subscriptions()
-        told: list[object] = []
+        results: list[object] = []
         for _ in range(2):
             copies = [(q, records.encode(b"body")) for q in (queue, full)]
-            send = Send(b"SEND t x\n", 1, copies, "test", known.version, told.append)
+            send = Send(b"SEND t x\n", 1, copies, "test", known.version, results.append)
             book.log.send(Source(INTERNAL_CLIENT), send)
-            await until(lambda: told)
-            told.clear()
+            await until(lambda: results)
+            results.clear()
         item = arrived(
             (b"one", b"i1"), 1, b"t 1", b"t 2", copies=[(0, queue, records.encode(b"over a link"))]
         )

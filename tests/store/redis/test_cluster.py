@@ -48,8 +48,8 @@ async def test_nodes_without_a_host_are_reached(cluster: Cluster, endpoint: str)
     with ExitStack() as stack:
         for node in cluster.nodes:
             stack.enter_context(node.configured(cluster_preferred_endpoint_type=endpoint))
-        (_, _, (told, *_), *_), *_ = cluster.nodes[0].call("CLUSTER", "SLOTS")
-        assert told == {"hostname": b"?", "unknown-endpoint": None}[endpoint]
+        (_, _, (reply, *_), *_), *_ = cluster.nodes[0].call("CLUSTER", "SLOTS")
+        assert reply == {"hostname": b"?", "unknown-endpoint": None}[endpoint]
         async with Desk(cluster.url) as desk:
             for node in cluster.nodes:
                 name = cluster.domain_on(node)
@@ -115,8 +115,8 @@ async def test_statistics_span_all_shards(cluster: Cluster) -> None:
             queues.append(await desk.queue(f"of {name}", domain=name, ack_level="memory"))
             async with desk.another(domain=name) as own:
                 await own.put(queues[-1], b"x")
-        told = (await desk.store.listing.stats_of(queues)).stats
-        assert [figures["ready"] for figures in told.values()] == [1, 1, 1]
+        stats = (await desk.store.listing.stats_of(queues)).stats
+        assert [figures["ready"] for figures in stats.values()] == [1, 1, 1]
 
 
 async def test_unavailable_shard_hides_no_other(

@@ -48,8 +48,8 @@ async def test_disk_error_reaches_client_and_log(
             await desk.publish(queue, b"never")
         assert WORDS.split()[0] in refused.value.outward
         assert str(unwritable.port) not in refused.value.outward
-        (said,) = (r.getMessage() for r in caplog.records if vars(r).get("action") == "store_away")
-        assert "MISCONF" in said
+        (record,) = (r.getMessage() for r in caplog.records if vars(r).get("action") == "store_away")
+        assert "MISCONF" in record
         unwritable.call("CONFIG", "SET", "save", "")
         await until(lambda: desk.pipe.trouble is None)
         await desk.publish(queue, b"after")

@@ -111,7 +111,7 @@ from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore
 words = EmbeddedStore(EmbeddedSettings(Path({str(tmp_path)!r}))).command()
 print(words[words.index("--maxmemory") + 1])
 """
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     ).stdout
-    assert int(said) == LIMIT // 2
+    assert int(output) == LIMIT // 2

@@ -136,7 +136,7 @@ async def work_with_rqp(store: Store, queue: Queue) -> None:
 
 async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
     """Use further operations of the ring edge (docs/store.md)."""
-    pipe, told, (first, second) = store.open_domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
+    pipe, reported, (first, second) = store.open_domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
     for _ in range(2):
         pipe.idempotent.publish(
             Source(INTERNAL_CLIENT),
@@ -144,13 +144,13 @@ async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
             queue,
             records.encode(b"x"),
             "test",
-            told.append,
+            reported.append,
         )
     pipe.idempotent.pull(
-        Source(INTERNAL_CLIENT), second, queue, 0, 60_000, told.append
+        Source(INTERNAL_CLIENT), second, queue, 0, 60_000, reported.append
     )  # too large: it goes back
-    await until(lambda: len(told) == 3)
-    assert told[:2] == [Outcome.STORED, Outcome.AGAIN]
+    await until(lambda: len(reported) == 3)
+    assert reported[:2] == [Outcome.STORED, Outcome.AGAIN]
     await work_with_a_lease(store, other, queue)
     await store.ring_nodes.put(7, "node", {"leader": "node"})
     assert [node.name for node in await store.ring_nodes.all()] == ["node"]
@@ -162,14 +162,14 @@ async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
 async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
     """Make a pull that another process repeats and settles."""
     pipes = (store.open_domain().pipe, other.open_domain().pipe)
-    told: list[object] = []
+    results: list[object] = []
     for number, pipe in enumerate(pipes, 1):
         await pipe.ready()
-        pipe.idempotent.pull(Source(INTERNAL_CLIENT), b"c" * 16, queue, 100, 60_000, told.append)
-        await until(lambda number=number: len(told) == number)
-    pipes[1].idempotent.settle(Source(INTERNAL_CLIENT), b"c" * 16, queue, told.append)
-    await until(lambda: len(told) == 3)
-    assert [type(one) for one in told] == [Pulled, Pulled, Settlement]
+        pipe.idempotent.pull(Source(INTERNAL_CLIENT), b"c" * 16, queue, 100, 60_000, results.append)
+        await until(lambda number=number: len(results) == number)
+    pipes[1].idempotent.settle(Source(INTERNAL_CLIENT), b"c" * 16, queue, results.append)
+    await until(lambda: len(results) == 3)
+    assert [type(one) for one in results] == [Pulled, Pulled, Settlement]
     await other.close()
 
 
@@ -181,9 +181,9 @@ async def work_with_the_log(store: Store) -> None:
     log = Log(domain, LogSpec(max_bytes=0))
     await log.declare()
     known = await log.subscriptions()
-    told: list[object] = []
+    results: list[object] = []
     copies = [(queue, records.encode(b"x"))]
-    log.send(Source(INTERNAL_CLIENT), Send(b"SEND t x\n", 1, copies, "test", known.version, told.append))
+    log.send(Source(INTERNAL_CLIENT), Send(b"SEND t x\n", 1, copies, "test", known.version, results.append))
     await AsyncClient(domain.pipe).publish(queue, [records.encode(b"y")], "test")
     head: asyncio.Future[object] = asyncio.get_running_loop().create_future()
     log.head(Source(INTERNAL_CLIENT), head.set_result)
@@ -191,7 +191,7 @@ async def work_with_the_log(store: Store) -> None:
     replica, tail = Replica(log), Tail(store.connector, domain.keys, 0)
     arrived = Arrived(b"s", b"i", 1, 1, False, b"SEND t z\n", [(0, *copies[0])])
     assert await replica.accept([arrived, Gap(b"s", b"i", 2, 3)], known) == (1, 2)
-    assert told == [None]
+    assert results == [None]
     state = await replica.state()
     found = await log.read(state.trimmed)
     assert len(found + await log.read(found[-1].place)) == 3
@@ -220,8 +220,8 @@ async def test_follower_of_a_replicated_log_has_sufficient_rights(
         url = f"redis://edge:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{server.port}"
         tail = Tail(Connector(url), log.keys, 1)
         assert await tail.next() == []
-        told: list[object] = []
-        log.send(Source(INTERNAL_CLIENT), Send(b"SEND t x\n", 1, [], "test", "0", told.append))
+        results: list[object] = []
+        log.send(Source(INTERNAL_CLIENT), Send(b"SEND t x\n", 1, [], "test", "0", results.append))
         with pytest.raises(StoreUnavailable, match="does not answer"):  # there are no replicas
             await tail.next()
         assert int((await log.figures())["confirmed"]) == 1

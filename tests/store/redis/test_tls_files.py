@@ -29,7 +29,7 @@ def tls_url(folder: Path, port: int = 1, **files: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("files", "text"),
     [
         ({"ssl_ca_certs": "gone"}, "ssl_ca_certs: {folder}/gone cannot be read: No such file or directory"),
         ({"ssl_ca_certs": "text"}, "ssl_ca_certs: {folder}/text has no usable PEM certificate"),
@@ -39,10 +39,10 @@ def tls_url(folder: Path, port: int = 1, **files: str) -> str:
         ({"ssl_keyfile": "key.pem"}, "ssl_keyfile needs ssl_certfile"),
     ],
 )
-def test_unusable_file_is_named_with_its_option(folder: Path, files: dict[str, str], says: str) -> None:
+def test_unusable_file_is_named_with_its_option(folder: Path, files: dict[str, str], text: str) -> None:
     with pytest.raises(BadUrl) as error:
         check_files(StoreUrl.parse(tls_url(folder, **files)))
-    assert str(error.value).startswith(says.format(folder=folder))
+    assert str(error.value).startswith(text.format(folder=folder))
 
 
 def test_usable_files_are_accepted(folder: Path) -> None:

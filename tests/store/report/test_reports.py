@@ -125,19 +125,19 @@ async def test_what_is_no_report_is_a_fault(desk: Desk, server: Server, value: b
 
 async def test_a_fault_of_who_is_told_is_not_the_end(desk: Desk, server: Server) -> None:
     """Check that after an error of the receiver the old figures are withdrawn and the next report is delivered."""
-    told: list[float | None] = []
+    results: list[float | None] = []
 
     def tell(found: Figures | None) -> None:
-        told.append(found["time"][()] if found is not None else None)
-        if len(told) < 4:
+        results.append(found["time"][()] if found is not None else None)
+        if len(results) < 4:
             raise KeyError("a fault")
 
     assert await write(server.url, report())
     reading = asyncio.create_task(keep_reading(desk.store.registry, tell, 0.0))
-    await until(lambda: len(told) > 4 or reading.done())
+    await until(lambda: len(results) > 4 or reading.done())
     reading.cancel()
-    assert told[:5] == [told[0], None, told[0], None, told[0]]
-    assert told[0] is not None
+    assert results[:5] == [results[0], None, results[0], None, results[0]]
+    assert results[0] is not None
 
 
 async def test_the_jobs_own_user_may_write_it_and_nothing_else(desk: Desk, server: Server) -> None:
