@@ -1,12 +1,12 @@
-# The images of Penstock, one target each: edge, operator, console, analytics. `make images` builds them.
+# The images of Penstock, one per target: edge, operator, console, analytics. `make images` builds them.
 #
-# BASE is any image with Python 3.11 or newer as `python3`, its `venv` module, glibc, and the programs `groupadd`, `useradd` and
-# `find`; with a digest it is always the same.
+# BASE is any image with glibc, Python 3.11 or newer as `python3`, its `venv` module, and the programs `groupadd`, `useradd`
+# and `find`. Add a digest to pin it.
 ARG BASE=docker.io/library/python:3.11.14-slim-bookworm
 
-# A pip of its own puts packages into environments that have none.
+# Installs packages with a separate pip, so that the environments contain none.
 FROM ${BASE} AS pip
-# a base may name a user of its own
+# a base image may set another user
 USER 0:0
 LABEL org.opencontainers.image.vendor="Penstock"
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
@@ -23,7 +23,7 @@ COPY services services
 COPY operator operator
 RUN /pip/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 
-# Packages first: they change less often than our code.
+# Dependencies first: they change less often than this project's code.
 FROM pip AS edge-packages
 COPY requirements/edge.txt /requirements/
 RUN install.sh /requirements/edge.txt
@@ -32,22 +32,22 @@ FROM edge-packages AS edge-environment
 COPY --from=wheel /wheels /wheels
 RUN install.sh /wheels/*.whl
 
-# an edge's, and one more
+# the packages of an edge, and those of the console
 FROM edge-packages AS console-environment
 COPY requirements/console.txt /requirements/
 RUN install.sh /requirements/console.txt
 COPY --from=wheel /wheels /wheels
-# it serves the console and nothing else: whoever may look into its pod is to get no command line with it
+# without the command line: a shell in the console's pod must not provide it
 RUN install.sh /wheels/*.whl && rm /opt/penstock/bin/penstock
 
 FROM pip AS operator-environment
 COPY requirements/operator.txt /requirements/
 RUN install.sh /requirements/operator.txt
 COPY --from=wheel /wheels /wheels
-# what the command line imports is not there
+# without the command line, whose dependencies are not installed
 RUN install.sh /wheels/*.whl && rm /opt/penstock/bin/penstock
 
-# Spark is published as a source only, of which a wheel is made; and most of it is for what the job never does.
+# PySpark is published only as a source distribution, so a wheel is built here. The job does not use most of it.
 FROM pip AS analytics-environment
 COPY requirements/analytics.txt /requirements/
 RUN /pip/bin/pip wheel --require-hashes --no-deps --no-build-isolation --only-binary :all: --no-binary pyspark \
@@ -55,24 +55,24 @@ RUN /pip/bin/pip wheel --require-hashes --no-deps --no-build-isolation --only-bi
 COPY tools/images/leave-out.sh tools/images/analytics-unused.txt /usr/local/bin/
 RUN install.sh /packages/*.whl && leave-out.sh /usr/local/bin/analytics-unused.txt
 COPY --from=wheel /wheels /wheels
-# what the command line imports is not there
+# without the command line, whose dependencies are not installed
 RUN install.sh /wheels/*.whl && rm /opt/penstock/bin/penstock
 
-# What all images are: one user without rights, and no place to write to but /tmp.
+# The common part of all images: an unprivileged user that can only write to /tmp.
 FROM ${BASE} AS runtime
 USER 0:0
 LABEL org.opencontainers.image.vendor="Penstock"
 RUN groupadd --gid 10001 penstock \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin penstock \
  && rm -f /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow-
-# nothing is imported from where a process happens to be, which may be the one place that can be written to
+# PYTHONSAFEPATH: do not import from the working directory, which may be writable
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1
-# many a base has a pip of its own
+# remove the pip and setuptools of the base image
 RUN find $(python3 -c 'import os, sys; print(*filter(os.path.isdir, [*sys.path, "/usr/share/python-wheels"]))') \
       /usr/local/bin /usr/bin -maxdepth 1 \( -name pip -o -name 'pip-*' -o -name 'pip[0-9]*' -o -name ensurepip \
       -o -name setuptools -o -name 'setuptools-*' -o -name pkg_resources -o -name _distutils_hack \
       -o -name distutils-precedence.pth -o -name wheel -o -name 'wheel-*' \) -exec rm -r {} +
-# nor has it bytecode of Python's own library: each start would compile that anew, as nothing can be written
+# compile the standard library: without bytecode, each start would compile it again, as the file system is read-only
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash -x '/(dist-packages|site-packages|test|tests|idlelib|lib2to3|turtledemo)/' \
       "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
 ENV PATH=/opt/penstock/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp
@@ -87,8 +87,8 @@ FROM runtime AS analytics
 LABEL org.opencontainers.image.title="penstock-analytics" \
       org.opencontainers.image.description="The analytics job of Penstock: what happened and what died, by Apache Spark"
 USER 0:0
-# what a base has of Java is taken, if it is one that Spark runs on; libnss-wrapper names a user id that has no name, as Java
-# asks for one (services/analytics/nameless.py)
+# uses the base image's Java if Spark supports its version. Java requires a user name: libnss-wrapper provides one for user
+# ids without an entry (services/analytics/nameless.py)
 RUN missing=; \
     java -version 2>&1 | grep -q 'version "\(17\|21\)\.' || missing=openjdk-17-jre-headless; \
     ls /usr/lib/*/libnss_wrapper.so >/dev/null 2>&1 || missing="$missing libnss-wrapper"; \
@@ -97,10 +97,10 @@ RUN missing=; \
       && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing \
       && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/* /usr/share/doc/* /usr/share/man/*; }
 USER 10001:10001
-# workers of Spark are this Python; where it is found, and that of drivers and executors alike
+# the Python of Spark's workers, on drivers and executors
 ENV PYSPARK_PYTHON=/opt/penstock/bin/python
 COPY --from=analytics-environment /opt/penstock /opt/penstock
-# for spark-submit, which wants a file
+# spark-submit requires a file
 COPY services/analytics/__main__.py /opt/penstock/analytics.py
 ENTRYPOINT ["python", "-m", "services.analytics.pod"]
 

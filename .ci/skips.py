@@ -1,6 +1,6 @@
-"""python skips.py REPORTS LIST: fails when a test was skipped that LIST does not name with a reason, or none ran.
+"""Fail if a test was skipped that LIST does not name, or if no test ran: python skips.py REPORTS LIST.
 
-REPORTS is a folder of JUnit XML, at least one file. LIST has one line a test: `path::name  reason`; `#` begins a
+REPORTS is a folder with at least one JUnit XML file. LIST has one test per line, `path::name  reason`; `#` begins a
 comment.
 """
 
@@ -29,7 +29,7 @@ def main(reports: str, names: str) -> int:
     known = allowed(Path(names))
     unknown = [name for name in skipped if name not in known]
     for name in unknown:
-        print(f"skipped without a reason in {names}: {name}")
+        print(f"skipped, and not listed with a reason in {names}: {name}")
     if not all(runs) or not runs:
         print("no test ran")
     print(f"{len(cases) - len(skipped)} passed, {len(unknown)} failed, {len(skipped) - len(unknown)} skipped")

@@ -1,7 +1,7 @@
-"""python slow.py REPORTS LIST: prints the slowest tests; fails when one took too long that LIST does not name.
+"""Print the slowest tests; fail if one was too slow that LIST does not name: python slow.py REPORTS LIST.
 
-REPORTS and LIST are as in skips.py. A name in LIST may leave out the parameters of its tests. LIST has the tests that
-take more than 30 s on an idle machine; as tests run beside others here, twice as long is allowed to all.
+REPORTS and LIST are as in skips.py, but names may omit the parameters of tests. LIST names tests that take more than
+30 s on an idle machine. The limit is 60 s, since tests run concurrently here.
 """
 
 import sys
@@ -31,7 +31,7 @@ def main(reports: str, names: str) -> int:
     ]
     for name in slow:
         print(
-            f"took more than {ALLOWED_S:.0f} s: make it faster, or name it with a reason in {names}: {name}"
+            f"took more than {ALLOWED_S:.0f} s: make it faster, or list it with a reason in {names}: {name}"
         )
     return 1 if slow else 0
 

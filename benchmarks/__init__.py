@@ -1,8 +1,8 @@
-"""Measure Penstock beside its peers: `python -m benchmarks` (or `make bench`).
+"""Measure Penstock and other brokers: `python -m benchmarks` (or `make bench`).
 
 One run starts every server on free ports of 127.0.0.1 in one temporary folder, drives all of them with the same
 load generator (`load/`, C; `fallback/` where there is no compiler), and stops them again.
-What is measured and what each peer promises when it acknowledges: docs/benchmarks.md.
+docs/benchmarks.md describes the measures, and what an acknowledgement of each peer guarantees.
 
-Nothing here is imported by the product, and nothing here touches penstock-data.
+The product imports nothing from this package, and the benchmarks do not touch penstock-data.
 """

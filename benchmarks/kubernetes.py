@@ -1,6 +1,6 @@
 """python -m benchmarks.kubernetes: measure the operator against a real API server, beside a bare kopf handler.
 
-A thousand Queues are applied at once; measured are the time until all are Ready, and the memory in use. The bare
+It applies a thousand Queues at once, and measures the time until all are Ready, and the memory in use. The bare
 handler sets a condition and has no store: it shows the cost of kopf and the API server alone. Then one Queue and one
 Peer are applied at a time, and writes about unchanged Queues are counted. Needs what `make kubernetes` builds. The exit
 status is 1 if any figure exceeds its bound.

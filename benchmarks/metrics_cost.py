@@ -1,9 +1,9 @@
 """Measure the cost of per-queue metrics for an edge: python -m benchmarks.metrics_cost [--rounds N] [--results FOLDER]
 
 Edges, each on a store of its own, are loaded by turns with the same work: without metrics of queues (two edges, whose
-difference is noise), with them, and with histograms too. Printed are medians over all rounds: messages a second,
-processor time of the edge's process for each message, and for one scrape in which all queues have new values. A scrape
-is every 15 to 30 s. The figures of each round are saved in `metrics-cost.json`.
+difference is noise), with them, and with histograms too. It prints medians over all rounds: messages a second,
+processor time of the edge's process for each message, and for one scrape with new values of all queues. Scrapes usually
+occur every 15 to 30 s. The figures of each round are saved in `metrics-cost.json`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ MIN_ROUNDS, MAX_ROUNDS = 1, 50
 @dataclass(frozen=True, slots=True)
 class Plan:
     rounds: int
-    put: dict[Shape, Bound]  # throughput: each put; its take empties what it filled
+    put: dict[Shape, Bound]  # throughput: each put; the take empties the queue again
     paced_seconds: float
     idle_connections: int
     depths: tuple[int, ...]  # messages in the queue

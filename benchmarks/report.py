@@ -70,7 +70,7 @@ def promise_rows(results: Results) -> Iterator[list[str]]:
 
 
 def finding_row(finding: Finding) -> list[str]:
-    """Return what was measured, its value, the goal, and the verdict or a note."""
+    """Return a finding's name, value, target, and verdict or note."""
     value = f"{format_value(finding)} {finding.unit}" if finding.values else "not run"
     wanted = str(finding.target) if finding.target else ""
     return [finding.what, value, wanted, " ".join(filter(None, (_verdict(finding), finding.note)))]

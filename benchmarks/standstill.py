@@ -6,7 +6,7 @@ text, ring), or put into a transmission queue and received by the same edge (RQP
 `ring, two nodes` is a request for a queue of a second system, through a ring of two nodes, of which the client's node
 is killed. `tmq, out` is the time until a message that a client held when its edge was killed is delivered to another
 client; if the store is killed, until that client gets its next message.
-Printed are medians and maxima; all times are saved in `standstill.json`.
+It prints medians and maxima; all times are saved in `standstill.json`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What runs: the queue store, the server shell all edges share, the edges themselves, the command line."""
+"""The product: the queue store, the server shell all edges share, the edges themselves, the command line."""

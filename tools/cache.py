@@ -20,7 +20,7 @@ UNFINISHED = "building-"  # prefix of the folders of unfinished builds
 
 
 class NotBuilt(Exception):
-    """A program is missing. The text is one line that says why and how to get it."""
+    """A program is missing. The message is one line with the reason and how to get it."""
 
 
 @dataclass(frozen=True, slots=True)

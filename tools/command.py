@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.cache import NotBuilt
 
-LAST_LINES = 3  # of the error output, quoted in the error
+LAST_LINES = 3  # of the error output, for the message
 
 
 def run(name: str, command: Sequence[str], timeout_s: float, **how: Any) -> str:

@@ -1,7 +1,7 @@
 """Convert the chart's alerts for a Prometheus outside Kubernetes: python -m tools.outside_rules RULES FILE.
 
-Outside Kubernetes series have `job` and `instance` only: a job stands for a store with its processes (a namespace in a
-cluster), an instance for a process (a pod). Alerts that need a release's values are left out.
+Outside Kubernetes series only have the labels `job` and `instance`: a job is a store with its processes (a namespace
+in a cluster), an instance is a process (a pod). Alerts that need a release's values are left out.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def take(package: Package, place: Path) -> dict[str, Any]:
     (told,) = _told(json.loads(said))
     return {
         "version": package.version,
-        "integrity": told["integrity"],  # of the archive, as npm has it in lock files
+        "integrity": told["integrity"],  # of the archive, as in npm's lock files
         "files": {name: sha256(data) for name, data in sorted(files.items())},
     }
 

@@ -39,7 +39,7 @@ class Bench:
     generator: Generator
     say: Callable[[str], None]
     rounds: int
-    day: Day = field(init=False)  # what is in the store
+    day: Day = field(init=False)  # contents of the store
     keys: Keys = field(init=False)
     output: Path | None = None  # of a run that has read all records
     _jobs: int = 0

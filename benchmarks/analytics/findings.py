@@ -11,7 +11,7 @@ RATE = Target(">=", 100_000)  # records/s, the whole job on two cores
 MEMORY = Target("<=", 4096)  # MiB
 READING = Target(">=", 0.5)  # of the plain loop, a core
 SCALING = Target(">=", 1.6)  # from one core to two
-EDGE = Target(">=", 0.9)  # of what it does without a run
+EDGE = Target(">=", 0.9)  # of the rate without a run
 ONE, TWO = "local[1]", "local[2]"
 
 

@@ -113,7 +113,7 @@ static const struct option OPTIONS[] = {
 
 /* The last ones of the sockets listen. */
 static void split_off(struct run *run, size_t listeners) {
-    if (listeners >= run->connections) fail("somebody must ask");
+    if (listeners >= run->connections) fail("at least one connection must send requests");
     if (listeners && (!run->listen || !run->fan)) fail("--listeners need --listen (a rule that exists) and --fan");
     run->askers = run->connections - listeners;
     for (size_t i = run->askers; i < run->connections; i++) run->conns[i].listens = true;

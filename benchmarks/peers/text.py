@@ -117,4 +117,4 @@ class Text(WirePeer):
         return self.load(shape, "line", encode_send(queue), ok="OK")
 
     def take_load(self, shape: Shape, queue: str) -> Load:
-        raise NotImplementedError("what is sent is pushed to subscribers; nobody takes it")
+        raise NotImplementedError("messages are pushed to subscribers; there is no take")

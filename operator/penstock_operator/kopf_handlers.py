@@ -45,7 +45,7 @@ LOGGED = 10  # log so many failed attempts at a request, then one in as many
 
 
 class WatchesEnded(Exception):
-    """kopf has stopped watching by itself."""
+    """kopf has stopped watching on its own."""
 
 
 class Backoffs:

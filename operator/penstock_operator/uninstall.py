@@ -2,7 +2,7 @@
 
 Deletes the release's own resources, waits for resources that are being deleted, stops the operator, removes its
 finalizer from the rest, and sets their statuses to `NoOperator`. Queues in the store stay as their deletionPolicy says
-and are released. Ends in time and with 0 whatever fails, so that the uninstallation is never blocked.
+and are released. Always ends in time and with status 0, even after errors, so that the uninstallation is never blocked.
 """
 
 from __future__ import annotations

@@ -19,14 +19,14 @@ TEXT_ANY = rb"[ -\xff]"
 
 
 class Charset(Enum):
-    """What a listener accepts beyond ASCII (2.1)."""
+    """The characters beyond ASCII that a listener accepts (2.1)."""
 
     ASCII = "ascii"  # bytes from 128 on are an error
     UTF8 = "utf-8"  # they are allowed, if they are UTF-8
 
 
 class Reason(Enum):
-    """Why a line is answered with ERROR: the label of the counter, and the text that the client reads."""
+    """The reason for an ERROR reply: the label of the counter, and the text for the client."""
 
     LINE_TOO_LONG = "line_too_long", "line too long"  # 1.2
     UNFINISHED = "unfinished", "the line has no end"  # FIN inside a line (1.3)
@@ -55,7 +55,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What a subscription matches: one tag, or with `is_prefix` all tags that begin with it."""
+    """The tags that a subscription matches: one tag, or with `is_prefix` all tags that begin with it."""
 
     tag: bytes
     is_prefix: bool

@@ -14,7 +14,7 @@ from protos.ring.vacancy import Vacancy
 
 
 class LeaderState(Enum):
-    """Whether a node leads."""
+    """The role of a node in the election."""
 
     FOLLOWER = "another node leads, or none"
     LEADER = "this node leads its ring"

@@ -23,7 +23,7 @@ RESENT = b"\2"  # there, in a request (5.3)
 
 
 class Operation(enum.IntEnum):
-    """What a frame requests or answers (5.1)."""
+    """The operation that a frame requests, or the kind of its answer (5.1)."""
 
     CREATE_QUEUE = 0  # make a queue
     PUSH = 1  # put a message

@@ -132,7 +132,7 @@ class Head:
         return True
 
     def break_off(self, why: str, now: float) -> None:
-        """Close the connection, in whatever state."""
+        """Close the connection, in any state."""
         if self.state in (HeadState.AWAY, HeadState.LISTENING):
             return
         self._action_queue.do(CloseOutbound(why))

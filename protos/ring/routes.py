@@ -45,8 +45,8 @@ class CameBack:
 class Request:
     """Another node's request: carry it out and send the reply if the queue is here, else forward it (5.3).
 
-    `again`: it was carried out here before. Whatever became of the queue, ask the store again by the request id: it has
-    the reply (5.4).
+    `again`: it was carried out here before. Ask the store again by the request id: it has the reply, even if the queue
+    is gone (5.4).
     """
 
     frame: Frame

@@ -25,7 +25,7 @@ class Unanswered(enum.Enum):
 def judge_question(data: bytes, source: str, trust_address: bool) -> QuestionMsg:
     """Parse a question that came from `source`. PeerError `bad_size`, `foreign_address` (2.2).
 
-    Whatever it says, the answer goes to `source`.
+    The answer always goes to `source`.
     """
     question = parse_question(data)
     if question.address != source and not trust_address:

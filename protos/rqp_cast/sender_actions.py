@@ -37,7 +37,7 @@ class Unheard(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept durably with a certain message between its attempts."""
+    """The durable state of a certain message between its attempts."""
 
     failures: int = 0  # FAILUREs received, of `max_attempts`
     receiver: str | None = None  # the only one that may still get it (4.2)
@@ -114,7 +114,7 @@ class SendData:
 
 @dataclass(frozen=True, slots=True)
 class CloseAll:
-    """The attempt is over: close whatever was opened for it, before anything else begins (1.2).
+    """The attempt is over: close everything that was opened for it, before anything else begins (1.2).
 
     `is_timed_out`: its port rests for PORT_REST_S, since a late END_TRANSMISSION_MSG may still come.
     """

@@ -54,7 +54,7 @@ class GarbageReader:
     __slots__ = ("_held", "_max_message_bytes", "_offset", "_skip", "skipped")
 
     def __init__(self, max_message_bytes: int, skip: int = 0) -> None:
-        """skip: how many to skip, whatever their reasons."""
+        """skip: number of messages to skip, regardless of their reasons."""
         self._max_message_bytes = max_message_bytes
         self._skip = skip
         self.skipped = 0  # of them, up to now

@@ -20,7 +20,7 @@ class Move(Enum):
     ASKED_NEWCOMER = "a peer is new, !MSG_QUEUE_AVAILABLE_REQUEST to it"
     AVAILABLE = "?MSG_QUEUE_AVAILABLE_CONFIRM, a candidate"
     PEER_GONE = "another peer is gone, and is no candidate"
-    ASKED_ENOUGH = "candidates, and time-out or nobody left to answer, !MSG_QUEUE_REQUEST to the first"
+    ASKED_ENOUGH = "candidates, and time-out or no peer left to answer, !MSG_QUEUE_REQUEST to the first"
     CANDIDATE_FAILED = "time-out or connection lost, !MSG_QUEUE_REQUEST to the next"
     RESERVED_RELIABLE = "?MSG_QUEUE_CONFIRM for a RELIABLE message"
     RESERVED_UNRELIABLE = "?MSG_QUEUE_CONFIRM for an UNRELIABLE message"

@@ -29,7 +29,7 @@ class MessageId(enum.IntEnum):
 
 
 class MessageType(enum.IntEnum):
-    """Whether a message must be confirmed (1.3)."""
+    """The kind of a message: confirmed by its receiver or not (1.3)."""
 
     RELIABLE = 0  # kept until its receiver confirms
     UNRELIABLE = 1  # sent once

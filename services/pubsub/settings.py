@@ -80,7 +80,7 @@ class LogSettings(BaseModel):
 
 
 class LinkSettings(BaseModel):
-    """Links to other stores, whichever side dials."""
+    """Links to other stores, in both directions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""What the connections of a process share: the store, metrics and background tasks."""
+"""Resources shared by the connections of a process: the store, metrics and background tasks."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class QueueSession(InflowSession[EventT, ConversationT]):
 
     @property
     def is_lingering(self) -> bool:
-        """Whether the session is ending and its last replies are still being sent."""
+        """True while the session is ending and its last replies are still being sent."""
         return self._ending is not None and self._ending.deadline is not None
 
     def deadline(self) -> float | None:

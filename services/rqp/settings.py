@@ -46,7 +46,7 @@ class OutboxSettings(BaseModel):
     def _is_often_enough(cls, renew_s: float) -> float:
         if renew_s > MAX_RENEW_S:
             raise ValueError(
-                f"must be at most {MAX_RENEW_S:g}, whatever lease_s is: when the store's clock steps forward, a "
+                f"must be at most {MAX_RENEW_S:g}, regardless of lease_s: when the store's clock steps forward, a "
                 "lease is kept for 10 s at most and must be renewed by then"
             )
         return renew_s

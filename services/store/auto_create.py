@@ -11,7 +11,7 @@ from services.store.store import Store
 
 
 class CreateSettings(BaseModel):
-    """Whether clients may create queues, and the spec of these queues (the rules of queue documents apply)."""
+    """Permission for clients to create queues, and the spec of these queues (the rules of queue documents apply)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

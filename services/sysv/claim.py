@@ -1,4 +1,4 @@
-"""Allow one bridge per IPC namespace to receive from a local queue, whatever its journals (docs/sysv.md 3.2).
+"""Allow one bridge per IPC namespace to receive from a local queue, regardless of its journals (docs/sysv.md 3.2).
 
 A POSIX message queue belongs to an IPC namespace, as local queues do. Ours stays empty and is only locked, one octet
 per key. The kernel releases the lock when the process exits.

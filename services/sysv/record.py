@@ -45,7 +45,7 @@ FORMATS = (Format.RAW, Format.T_MSG)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is known before a message is received."""
+    """The data known before a message is received."""
 
     journal: str  # the run's name, 32 hexadecimal digits
     number: int

@@ -19,7 +19,7 @@ REFERENCE_PORT = 6162
 
 
 class TransactionKind(enum.Enum):
-    """What TS, TE and TA mean on a listener."""
+    """The meaning of TS, TE and TA on a listener."""
 
     ATOMIC = "atomic"  # ENQs and DNQs are committed together at TE (5.1-5.6)
     ORIGINAL = "original"  # as on the author's own server, only for DNQs (5.7)

@@ -24,7 +24,7 @@ class Absent(Peer):
     name, title, promise = "absent", "Absent", "none"
 
     def start(self) -> None:
-        raise NotRun("it is nowhere")
+        raise NotRun("it is missing")
 
     def version(self) -> str:
         return ""
@@ -74,7 +74,7 @@ def test_throughput_keeps_every_round_and_names_who_did_not_run(bench: Bench) ->
         "put 10 x 200": 2,
         "put 50 x 1": 2,
     }
-    assert (absent.not_run, failing.not_run) == ("it is nowhere", "failed: it hung up")
+    assert (absent.not_run, failing.not_run) == ("it is missing", "failed: it hung up")
 
 
 def test_the_edge_may_be_missing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

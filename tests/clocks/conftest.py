@@ -19,7 +19,7 @@ def clocks(tmp_path_factory: pytest.TempPathFactory) -> Clocks:
 def stepped(
     server_program: str, clocks: Clocks, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    """Start a server whose wall clock the tests of a module step."""
+    """Start a server whose wall clock is stepped by the tests of a module."""
     folder = tmp_path_factory.mktemp(server_program)
     server = Server(server_program, folder, environment=clocks.environment).start()
     yield server

@@ -2,8 +2,8 @@
 
     python -m tests.clocks.doomed STORE-URL FOLDER NUMBER NEIGHBOUR...
 
-It prints `held` and runs until it is killed. Other processes of this machine take it for one
-of another machine, whose death they cannot see.
+It prints `held` and runs until it is killed. To other processes of this machine it appears
+to run on another machine, so that they cannot detect its death.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Held:
         raise NotImplementedError
 
     async def finish(self) -> list[str]:
-        """Use the lease of a live edge; return what the queue then has."""
+        """Use the lease of a live edge; return the messages that the queue then has."""
         raise NotImplementedError
 
     async def again(self) -> list[str]:

@@ -20,7 +20,7 @@ from tests.servers import eventually
 from tests.tmq.process import ROOT
 
 BLOCK = re.compile(r"^```\n(\$ .*?)^```", re.M | re.S)
-SOMEBODY = re.compile(r"\bcli [^\s@\"]+@[\w.-]+")
+USER_AT_HOST = re.compile(r"\bcli [^\s@\"]+@[\w.-]+")
 READY = "ready; press Ctrl-C"
 LEFT = shutil.ignore_patterns("penstock-data*", "__pycache__")  # left by a reader who ran the examples here
 HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?$", re.M)
@@ -73,7 +73,7 @@ def is_open(text: str) -> bool:
 
 def words(text: str) -> list[list[str]]:
     """Return the words of each line without what differs between runs: ages, last failures, user, column widths."""
-    alike = BREAK.sub("", AGE.sub("?s", SOMEBODY.sub("cli ?", text)))
+    alike = BREAK.sub("", AGE.sub("?s", USER_AT_HOST.sub("cli ?", text)))
     return [line.split() for line in alike.replace("─", "").splitlines() if line.strip()]
 
 

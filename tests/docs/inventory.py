@@ -1,8 +1,7 @@
 """List which test runs which commands of the pages. tests/docs/test_inventory.py compares the list with the pages.
 
-A new block of commands is best run by a test that takes it from its page. Its row then names the test, and the test
-asks `headings` for the sections to follow: a section that it leaves out has no row, so the page's block is reported as
-missing.
+A test should take a new block of commands from its page. Its row then names the test, and the test calls `headings` for
+the sections to follow: a section that it leaves out has no row, so the page's block is reported as missing.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Nowhere:
+class Untested:
     """Commands that no test can run."""
 
     why: str
@@ -47,7 +46,7 @@ class Row:
 
     page: str
     section: str
-    by: Taken | Elsewhere | Shown | Nowhere
+    by: Taken | Elsewhere | Shown | Untested
     begins: str = ""
     but: tuple[Elsewhere, ...] = ()  # commands of these blocks that `by` leaves out or runs in another form
 
@@ -57,7 +56,7 @@ CHART, ANALYTICS, KUBERNETES = "docs/chart.md", "docs/analytics.md", "docs/kuber
 IMAGES, OPERATIONS, TUTORIALS = "docs/images.md", "docs/operations.md", "docs/tutorials/"
 BACKUP, RUNBOOKS = "docs/backup.md", "docs/runbooks/index.md"
 
-ENVIRONMENT = Nowhere("it makes the virtual environment that tests run in")
+ENVIRONMENT = Untested("it creates the virtual environment of the tests")
 WITHOUT_STORE = Taken("docs/test_cli_page.py::test_without_a_store")
 UP = Taken("docs/test_cli_page.py::test_up_and_what_it_keeps_others_from")
 QUEUES = Taken("docs/test_cli_page.py::test_queues_and_messages")
@@ -79,11 +78,11 @@ REPLICATED = Taken("docs/test_replicated_page.py::test_two_failovers_lose_nothin
 TRACES = Taken("docs/test_tracing_page.py::test_the_commands")
 
 TROUBLESHOOTING = Taken("docs/test_troubleshooting.py::test_its_commands_show_what_the_page_shows")
-OF_A_READER = Nowhere("names are for the reader to fill in, and nothing is wrong on the node of tests")
+OF_A_READER = Untested("the reader inserts names, and the tests' node has no failures to show")
 
 IMAGES_BUILT = Elsewhere(
     "images/test_push.py::test_what_the_readme_says_builds_and_pushes",
-    "`make images`, in `make e2e`: it takes podman",
+    "`make images`, in `make e2e`, which needs podman",
 )
 OF_README = Elsewhere(
     "e2e/test_release.py::test_the_readme_installs_a_release_and_sends_a_message",
@@ -91,11 +90,11 @@ OF_README = Elsewhere(
 )
 
 ROWS = (
-    Row("CONTRIBUTING.md", "Contributing", Nowhere("what begins all tests is run by no test")),
+    Row("CONTRIBUTING.md", "Contributing", Untested("a test cannot run the command that runs all tests")),
     Row("CONTRIBUTING.md", "End to end", Elsewhere(
         "e2e/test_leftovers.py::cluster_with_a_pod",
-        "`up --bare` and `run --in FOLDER`, in `make e2e`; what `down` does is called there, and not the command; "
-        "`make e2e` itself is what .ci/run runs")),
+        "`up --bare` and `run --in FOLDER`, in `make e2e`; for `down` only the function is called; .ci/run runs "
+        "`make e2e` itself")),
     Row("README.md", "Try it", ENVIRONMENT, "make up"),
     Row("README.md", "Try it", README, ".venv/bin/penstock"),
     Row("README.md", "On Kubernetes", README_ON_NODE, "make images", (IMAGES_BUILT,)),
@@ -108,13 +107,13 @@ ROWS = (
         "analytics/spark/test_s3.py::bucket", "two variables, with the secret of a store that the test starts")),
     Row(ANALYTICS, "In a cluster", Elsewhere(
         "e2e/test_analytics.py::test_the_job_runs_alone_and_its_report_is_read_back",
-        "the node of tests has its images without a registry, and needs values for little memory"),
+        "the tests' node has images without a registry, and little memory"),
         "helm upgrade penstock charts/penstock --namespace queues --reset-then-reuse-values --set analytics.enabled"),
     Row(ANALYTICS, "In a cluster", Elsewhere(
         "e2e/test_analytics.py::test_the_job_runs_on_two_executors_and_its_report_is_read_back", "the same reasons"),
         "helm upgrade penstock charts/penstock --namespace queues --reset-then-reuse-values --set analytics.executors"),
     Row(ANALYTICS, "In a cluster", Elsewhere(
-        "e2e/test_analytics.py::run_job", "the same Job, looked at while it runs"), "kubectl"),
+        "e2e/test_analytics.py::run_job", "the same Job, inspected while it runs"), "kubectl"),
     Row(CHART, "Install", ON_NODE, but=(OF_README,)),
     Row(CHART, "GitOps", GONE_AND_BACK),
     Row(CHART, "Upgrade", UPGRADED),
@@ -172,8 +171,8 @@ ROWS = (
         "Onto the volume of the chart's store",
         Elsewhere(
             "docs/test_restore_pod.py::test_its_commands_bring_a_copy_back",
-            "what is typed into pods, on the folder that is their volume, with the server of the chart's scripts; the "
-            "pod is applied to an API server there, and `kubectl wait` and `delete` want a node"),
+            "the commands in pods run on the folder of the volume, with the server of the chart's scripts; the pod is "
+            "applied to an API server, and `kubectl wait` and `delete` need a node"),
     ),
     Row(PUBSUB, "Text pub/sub: using it", ENVIRONMENT),
     Row(PUBSUB, "Alone", ALONE),
@@ -184,11 +183,11 @@ ROWS = (
     Row(PUBSUB, "Bridges to queues", BRIDGES),
     Row(PUBSUB, "How it works", Elsewhere(
         "pubsub/test_slow_subscribers.py::test_overtaken_by_retention_it_is_told_how_much_it_lost",
-        "how many are lost differs from run to run, and it takes 100 MB"), "(echo"),
+        "the number of lost messages varies, and the test needs 100 MB"), "(echo"),
     Row(PUBSUB, "How it works", ALONE, "timeout"),
     Row(RUNBOOKS, "First steps", Elsewhere(
         "e2e/test_release.py::test_what_runbooks_look_at",
-        "tests/docs/runbook_commands.py takes them from the page, and fills names in")),
+        "tests/docs/runbook_commands.py takes them from the page, and inserts names")),
     Row(RUNBOOKS, "More memory for the store", Taken(
         "docs/test_runbook_commands.py::test_a_server_of_your_own_gets_more_memory"), "redis-cli"),
     Row(RUNBOOKS, "More memory for the store", Taken(
@@ -217,7 +216,7 @@ ROWS = (
         "the same upgrade, with a value that changes")),
     Row("docs/tmq.md", "Differences from the original server", Elsewhere(
         "tmq/test_original_server.py::test_document_lists_the_replies_to_each_call",
-        "the original server is somebody else's program; the test asks Penstock the same calls")),
+        "the original server is third-party; the test makes the same calls to Penstock")),
     Row(RQP, "When RQP/cast messages are not delivered",
         Taken("docs/test_cast_examples.py::test_what_is_held_is_looked_into")),
     Row("docs/start.md", "Try it", ENVIRONMENT, "make up"),

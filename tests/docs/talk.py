@@ -1,4 +1,4 @@
-"""Follow several `nc` sessions at a time: what is typed and received, in the order of each session's block.
+"""Follow several `nc` sessions at a time: input and output, in the order of each session's block.
 
 The blocks do not say how their lines interleave. Their contents do: a session waits for a MESSAGE only once another
 session has sent its body, and types nothing until the message has arrived.

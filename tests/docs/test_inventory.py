@@ -1,4 +1,4 @@
-"""Check that a test runs every command of the pages, or tests/docs/inventory.py says why not."""
+"""Check that a test runs every command of the pages, or that tests/docs/inventory.py gives a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import Block, blocks, pages, without_fence
-from tests.docs.inventory import ROWS, Nowhere, Row, Taken
+from tests.docs.inventory import ROWS, Row, Taken, Untested
 from tests.tmq.process import ROOT
 
 TESTS = ROOT / "tests"
@@ -52,7 +52,7 @@ def test_no_block_is_without_a_fence(page: str) -> None:
 )
 def test_each_row_has_a_block_and_its_test_is_there(row: Row) -> None:
     assert any(is_of(row, block) for block in commands())
-    if isinstance(row.by, Nowhere):
+    if isinstance(row.by, Untested):
         return
     for by in (row.by, *row.but):
         file, _, name = by.test.partition("::")
@@ -82,5 +82,5 @@ def test_what_is_in_no_list_would_be_noticed() -> None:
     block = Block("docs/cli.md", "up and away", 1, "", "$ penstock up\n")
     assert block.is_command
     assert not any(is_of(row, block) for row in ROWS)
-    gone = Row("docs/cli.md", "up", Nowhere("it is no more"), "penstock rise")
+    gone = Row("docs/cli.md", "up", Untested("it no longer exists"), "penstock rise")
     assert not any(is_of(gone, each) for each in commands())

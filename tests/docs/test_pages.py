@@ -32,7 +32,7 @@ UNQUOTED = re.compile(r"((?:[\w-]+/)*[\w-]+\.md), ([A-Z][^()]{,80})")
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors that Markdown renderers make of headings."""
+    """Return the anchors that Markdown renderers generate for headings."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 

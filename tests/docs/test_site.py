@@ -19,7 +19,7 @@ IN_STYLES = re.compile(r"(?:url\(\s*[\"']?|@import\s+[\"'])((?:https?:)?//[^\"')
 
 
 class Loads(HTMLParser):
-    """Collect what a browser loads for a page by itself."""
+    """Collect the resources of a page that a browser loads automatically."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -112,7 +112,7 @@ def options_of_nothing(page: str) -> set[str]:
         *(
             "penstock store rights --for everybody",
             "penstock peek orders another",
-            "python -m services.nobody",
+            "python -m services.unknown",
         ),
         *("python -m services.analytics --outputs FOLDER", "kubectl scael deployment NAME", "helm frob"),
         *("kubectl scale deployment NAME --replica=0", "kubectl rollout restrat deployment"),

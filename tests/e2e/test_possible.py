@@ -17,10 +17,10 @@ READ_ONLY = (
 )
 NONE = "mount -t tmpfs none /sys/fs/cgroup; "
 LACKS = {
-    "root": (["setpriv", "--reuid=65534", "--clear-groups", POSSIBLE], "made by root: sudo make e2e"),
+    "root": (["setpriv", "--reuid=65534", "--clear-groups", POSSIBLE], "require root: sudo make e2e"),
     "namespaces": (["setpriv", "--bounding-set=-sys_admin", POSSIBLE], "run it privileged"),
     "control groups": ([*ALONE, NONE + POSSIBLE], "/sys/fs/cgroup has none"),
-    "control groups to write to": ([*ALONE, READ_ONLY + POSSIBLE], "none can be made in /sys/fs/cgroup"),
+    "control groups to write to": ([*ALONE, READ_ONLY + POSSIBLE], "none can be created in /sys/fs/cgroup"),
 }
 
 

@@ -254,7 +254,7 @@ def test_a_tenant_installs_a_release(
 def test_what_cannot_be_installed_is_told_of(release: Release, cluster: Cluster, images: Images) -> None:
     """Check that a failed installation raises the reason why pods are not ready, as they are gone afterwards."""
     off = {edge: {"enabled": False} for edge in EDGES if edge != "tmq"}
-    nowhere = {"repository": "localhost/nobodys", "tag": "1", "pullPolicy": "Never"}
+    nowhere = {"repository": "localhost/missing", "tag": "1", "pullPolicy": "Never"}
     with pytest.raises(CommandFailed) as failure, released(cluster, images) as there:
         there.install(timeout="10s", edges=off, edgeDefaults={"image": nowhere})
     (told,) = failure.value.__notes__

@@ -22,7 +22,7 @@ from tests.servers import eventually
 END_S = 60.0
 STARTING_S = (0.0, 0.1, 0.2, 0.4)  # Python imports for some tenths of a second
 NAMELESS = ("--user=123456:123456", "--passwd=false")  # flags for a user id that the image does not know
-LONGEST_S = 300  # a container ends by itself then, in case the test that would end it was killed
+LONGEST_S = 300  # a container ends after this time even if its test was killed
 CONFINED = (
     "--read-only",
     "--read-only-tmpfs=false",
@@ -96,7 +96,7 @@ class Container:
         return podman("exec", self.name, *command)
 
     def wait(self, patience_s: float) -> int:
-        """Wait until the container has ended by itself, and return the exit status. Raises TimeoutExpired."""
+        """Wait for the container to end on its own, and return the exit status. Raises TimeoutExpired."""
         return self.process.wait(patience_s)
 
     def terminate(self) -> int:

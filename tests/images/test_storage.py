@@ -1,4 +1,4 @@
-"""Test what builds leave in buildah's storage, and what is removed from it (CONTRIBUTING.md, End to end)."""
+"""Test leftovers of builds in buildah's storage, and their removal (CONTRIBUTING.md, End to end)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def _world(defined: Cluster, namespace: str, tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def new_prometheus(tmp_path: Path) -> Iterator[NewPrometheus]:
-    """Starts a Prometheus that ends with the test."""
+    """Start a Prometheus that ends with the test."""
     made: list[Prometheus] = []
 
     def start(*words: object, **more: object) -> Prometheus:

@@ -34,7 +34,7 @@ def ends(prometheus: Prometheus, names: Iterable[str]) -> None:
 
 
 def ends_are_known(prometheus: Prometheus) -> None:
-    """Whether every rule can be evaluated."""
+    """Check that every rule can be evaluated."""
     groups = prometheus.ask("rules")["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     assert len(rules) > 20

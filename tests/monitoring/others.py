@@ -36,7 +36,7 @@ JUNK = b"\xff" * 16
 
 
 class Others:
-    """`settings` are those of a `penstock up` that meets them; call `end` once."""
+    """Prepare them. `settings`: for a `penstock up` that meets them. Call `end` once."""
 
     def __init__(self, url: str, folder: Path, keeper: Keeper) -> None:
         self._url = url
@@ -76,8 +76,10 @@ class Others:
         asyncio.run(self._cast())
 
     def meet(self) -> None:
-        """A node joins and hangs while it has messages to answer; another one has left some. Of three messages for a
-        local queue the first fills it, and the second is too large for it."""
+        """Let a node join and hang while it has messages to answer, and another one leave messages.
+
+        Of three messages for a local queue the first fills it, and the second is too large for it.
+        """
         self._keeper.put(LOCAL_ONES, bytes(NARROW), bytes(NARROW + 1), bytes(NARROW))
         self._keeper.declare(LEFT, "edge:ring")
         self._keeper.put(LEFT, b"one")

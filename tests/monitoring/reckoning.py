@@ -53,12 +53,12 @@ def check(folder: Path, series: Mapping[str, str], known: Iterable[Known]) -> No
 
 
 def stands(value: float) -> str:
-    """A gauge that has had this value for a moment, with higher and lower values before."""
+    """Return a gauge that has just reached this value, with higher and lower values before."""
     return f"{3 * value}x{MINUTES - 4} {value / 2} {value}x2"
 
 
 def rises(a_second: float, before: float | None = None) -> str:
-    """A counter with this recent rate, not in the last minute; with twice the rate before, unless given.
+    """Return a counter with this recent rate, none in the last minute, and twice the rate before, unless given.
 
     Its process restarted a moment ago.
     """

@@ -84,7 +84,7 @@ def the_store_is_away(world: World, prometheus: Prometheus) -> None:
 
 
 def its_data_is_gone(world: World, prometheus: Prometheus) -> None:
-    """The operator sets the empty store up before any edge has polled."""
+    """Let the operator set up the empty store before any edge has polled."""
     world.store.kill9()
     shutil.rmtree(world.store.directory)
     world.store.restart()

@@ -17,7 +17,7 @@ from tools.metrics_docs import rows
 
 # Always 0 in this world, but with series; test_queries.py tests them with other values.
 QUIET = UNBORN | {
-    # of neighbours over the text protocol, of which there are none
+    # links of the text protocol, which are not configured here
     "penstock_link_gaps_total",
     "penstock_link_messages_total",
     "penstock_links_following",

@@ -17,7 +17,7 @@ from tests.sysv.local import existing
 
 ORDERS, FULL, ONWARD = "orders", "full", "onward"
 NUMBER, OTHER_NUMBER = 7, 9  # over RQP, of ORDERS, and of the queue that receives messages from ONWARD
-NOBODYS = 99
+UNKNOWN_NUMBER = 99
 PAUSE_S = 0.3
 Place = tuple[str, int]
 
@@ -105,7 +105,7 @@ class Traffic:
     def _full(self) -> None:
         with contextlib.suppress(self._script.Failed):
             self._once("tmq", "document", lambda line: self._script.through_tmq(line, FULL))
-            self._once("tmq", "document", lambda line: self._script.through_tmq(line, "nobody's"))
+            self._once("tmq", "document", lambda line: self._script.through_tmq(line, "unwatched"))
 
     def _nonsense(self) -> None:
         self._once("tmq", "document", lambda line: line.send(b"\xff" * 16))
@@ -129,7 +129,7 @@ class Traffic:
     def lose(self) -> None:
         """Send an UNRELIABLE message for a missing queue."""
         unreliable = rqp_mca.encode_data(
-            rqp_mca.Profile.PACKED, NOBODYS, rqp_mca.MessageType.UNRELIABLE, self._script.BODY
+            rqp_mca.Profile.PACKED, UNKNOWN_NUMBER, rqp_mca.MessageType.UNRELIABLE, self._script.BODY
         )
         self._once("rqp", "mca", lambda line: line.send(unreliable))
 

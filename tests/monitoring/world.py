@@ -15,7 +15,7 @@ from tests.cli.shell import Shell, Up, running
 from tests.kubernetes.cluster import Cluster
 from tests.monitoring.others import LOCAL_ONES, NARROW, Others
 from tests.monitoring.prometheus import Target
-from tests.monitoring.traffic import FULL, NOBODYS, NUMBER, ONWARD, ORDERS, OTHER_NUMBER, Traffic
+from tests.monitoring.traffic import FULL, NUMBER, ONWARD, ORDERS, OTHER_NUMBER, UNKNOWN_NUMBER, Traffic
 from tests.operator.conftest import let_go
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
@@ -115,7 +115,7 @@ def world(folder: Path, defined: Cluster, namespace: str) -> Iterator[World]:
             made.seen.apply(queue("declared"), queue("passing", deletionPolicy="Delete"))
             made.report()
             made.lead("here", ONWARD, OTHER_NUMBER, *made.traffic.place("rqp", "mca"))
-            made.lead("nowhere", "stuck", NOBODYS, "127.0.0.1", 1)
+            made.lead("nowhere", "stuck", UNKNOWN_NUMBER, "127.0.0.1", 1)
             keeper.put("stuck", b"one")
             made.look()
             eventually(lambda: keeper.find("passing"))

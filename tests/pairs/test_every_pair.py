@@ -1,7 +1,7 @@
-"""What any protocol puts in, any other takes out: docs/conversions.md, on one store with an edge of each.
+"""Test that each protocol delivers messages of each other one (docs/conversions.md), with all edges on one store.
 
-By text a message is seen as a line, so octets that no line has are escaped. A queue that RQP fills is no transmission
-queue (rqp_mca.md 2.4): from RQP to RQP a program passes messages on.
+Text shows a message as a line and escapes octets that a line cannot contain. Queues that RQP fills are not transmission
+queues (rqp_mca.md 2.4): a program moves messages from RQP to RQP.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _numbers = iter(range(100, 10_000, 10))  # no other queue has
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def place(running: Server) -> AsyncIterator[World]:
-    """Once for all pairs: a pair has queues, tags and numbers of its own."""
+    """Run one world for all pairs, each of which has its own queues, tags and numbers."""
     running.clear()
     await set_up(running)
     async with world(running) as made:
@@ -130,6 +130,6 @@ async def test_a_body_comes_out_as_it_was_put_in(
 @pytest.mark.parametrize("consumer", RQP)
 @pytest.mark.parametrize("producer", RQP)
 def test_what_rqp_fills_leads_nowhere(producer: str, consumer: str) -> None:
-    """rqp_mca.md 2.4"""
+    """Check that each protocol reads them (rqp_mca.md 2.4)."""
     with pytest.raises(ValueError, match="two systems could forward a message to each other for ever"):
         QueueSpec.model_validate({"bindings": numbered(producer, 7), "remote": leading(consumer, 8)})

@@ -1,6 +1,6 @@
-"""One store with an edge of each protocol, and what a client of each puts in and takes out.
+"""One store with an edge of each protocol, and clients of each that put and take messages.
 
-RQP has two edges: `far` receives, by numbers and keys, and `near` sends by RQP/cast.
+RQP has two edges: `far` receives, by numbers and keys, and `near` sends over RQP/cast.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class World:
     neighbour: Neighbour | None = None
 
     async def declare(self, name: str, **spec: Any) -> Queue:
-        """Returns once the edges that go by numbers and tags know it."""
+        """Declare a queue, and return once the edges that use numbers and tags know it."""
         heard: list[str] = []
         for edge in (self.far, self.text):
             edge.service.store.catalogue.watch(heard.append)
@@ -58,7 +58,7 @@ class World:
         return queue
 
     async def drain(self, name: str, count: int) -> list[bytes]:
-        """By TMQ, once so many are there; whatever is behind them would be taken, too."""
+        """Take all messages of a queue over TMQ once it has at least `count`."""
         client = await self.tmq.client()
         mqid = await client.open(name.encode())
         assert mqid is not None
@@ -70,7 +70,7 @@ class World:
         return await client.drain(mqid)
 
     async def pass_on(self, source: str, goal: str, count: int) -> None:
-        """What a program does between two systems of RQP, as docs/examples/rqp/pass_on.py."""
+        """Move messages from a queue to another, as docs/examples/rqp/pass_on.py does."""
         client = await self.tmq.client()
         goal_id = await client.open(goal.encode())
         assert goal_id is not None
@@ -86,7 +86,7 @@ async def world(
     cast: dict[str, Any] | None = None,
     neighbour: Neighbour | None = None,
 ) -> AsyncIterator[World]:
-    """waits: settings `store` of all edges; rqp, mca, cast: those of both RQP edges, over quick ones.
+    """Run the world. waits: settings `store` of all edges; rqp, mca, cast: settings of both RQP edges, over quick ones.
 
     neighbour: the text edge follows it.
     """
@@ -101,7 +101,7 @@ async def world(
         for edge in edges:
             stack.push_async_callback(edge.close)
             await edge.open()
-        # either edge may be the one that sends what is to go by RQP/MCA
+        # either edge may send the messages for RQP/MCA
         await far.tools.peers.apply("far", registered(far.address, window=10), "test")
         near = RqpEdge(server.url, cast=net.machine(HERE, THERE, receives=False, **(cast or {})), **both)
         stack.push_async_callback(near.close)
@@ -167,7 +167,7 @@ async def take_by_ring(world: World, name: str, count: int) -> list[bytes]:
 
 
 async def take_by_rqp(world: World, name: str, count: int) -> list[bytes]:
-    """What `far` has received."""
+    """Return the messages that `far` has received."""
     return await world.drain(arrived(name), count)
 
 
@@ -188,7 +188,7 @@ def arrived(name: str) -> str:
 
 @asynccontextmanager
 async def bridged(world: World, folder: Path, name: str, out: int, into: int) -> AsyncIterator[LiveBridge]:
-    """A bridge from one local queue to the queue, and from it to another one; 0: not that way."""
+    """Run a bridge from one local queue to the queue, and from it to another one; 0: not in that direction."""
     bridge = LiveBridge(world.server.url, folder / "journals")
     ways = {"out": out, "in": into}
     mappings = {way: {"key": key, "queue": name, "direction": way} for way, key in ways.items() if key}

@@ -221,7 +221,7 @@ class Network:
             self.sender.queue.append(Entry(Outgoing(Quality.LOW_QUALITY, 0), b"uncertain %d" % number))
 
     def step(self) -> bool:
-        """Run the next event; return False once there is none."""
+        """Run the next event; return False if there is no event."""
         times = [self.world.next_at(), self.sender.next_at()]
         for receiver in self.receivers.values():
             times += [session.deadline() for session in receiver.sessions.values()]

@@ -1,4 +1,4 @@
-"""Receivers that failed are asked last (rqp_mca.md 3.5). A failure prints how to repeat it."""
+"""Test that receivers that failed are asked last (rqp_mca.md 3.5). A failure prints how to repeat it."""
 
 import pytest
 from hypothesis import given

@@ -299,7 +299,7 @@ class World(RuleBasedStateMachine):
         due = self.sender.deadline()
         if self.sender.state is State.IDLE:
             assert due is None
-            assert not self.line  # there is always some work, or none at all
+            assert not self.line  # an idle sender has no messages left
         else:
             assert due is not None
             assert self.now < due <= self.now + LATEST

@@ -63,7 +63,7 @@ async def test_full_queue_refuses_the_whole_send(edge: LiveEdge) -> None:
 
 
 async def test_queue_publishes_every_message_under_its_tag(edge: LiveEdge) -> None:
-    """Check that a queue publishes every message under its tag, whatever its source (5.2, 5.3).
+    """Check that a queue publishes every message under its tag, from any source (5.2, 5.3).
 
     Bodies that are no valid message are escaped.
     """

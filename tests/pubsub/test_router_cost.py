@@ -60,7 +60,7 @@ def test_a_match_costs_no_more_among_very_many_that_do_not(is_prefix: bool) -> N
 
 
 def test_a_match_costs_as_much_as_it_finds() -> None:
-    """Check that a match costs as much as it finds: one step for each matching pattern, whatever its subscribers."""
+    """Check that a match takes one step for each matching pattern, for any number of subscribers."""
     router: Router[int] = Router()
     for tag in others(10_000):
         router.add(tag, True, 0)

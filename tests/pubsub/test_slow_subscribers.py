@@ -100,7 +100,7 @@ async def test_one_that_never_reads_costs_a_bounded_amount(server: Server, start
 
 
 async def test_overtaken_by_retention_it_is_told_how_much_it_lost(server: Server, start: Start) -> None:
-    """Check that a subscriber overtaken by retention is told how many messages it lost (3.6).
+    """Check that a subscriber overtaken by retention receives the number of lost messages (3.6).
 
     Messages still in the log are lost to it too, as its connection ends.
     """

@@ -32,7 +32,7 @@ async def proxy(server: Server) -> AsyncIterator[Proxy]:
     ("lease_s", "renew_s", "why"),
     [
         (8.0, 3.0, r"renew_s \(3\) must be at most a third of lease_s \(8\): raise lease_s to 9"),
-        (60.0, 6.0, "must be at most 5, whatever lease_s is"),
+        (60.0, 6.0, "must be at most 5, regardless of lease_s"),
     ],
 )
 def test_too_long_renewal_interval_is_rejected(lease_s: float, renew_s: float, why: str) -> None:

@@ -28,7 +28,7 @@ def kernel_writes(journal: Journal, body: bytes, mtype: int) -> None:
 
 
 def take(journal: Journal, body: bytes, mtype: int = 1, *, seen: bool = True) -> None:
-    """Plan and receive a message, up to what the kernel writes."""
+    """Plan and receive a message, up to the octets that the kernel writes."""
     look = (len(body), crc32(KERNEL_LONG.pack(mtype) + body)) if seen else (UNSEEN, 0)
     journal.plan(QUEUE, Format.RAW, len(body), *look)
     kernel_writes(journal, body, mtype)

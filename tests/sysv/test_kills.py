@@ -36,7 +36,7 @@ def chance() -> random.Random:
 
 
 class Receiving(threading.Thread):
-    """A thread in which the program receives until it is told to stop."""
+    """A thread in which the program receives until it is stopped."""
 
     def __init__(self, program: Program, key: int) -> None:
         super().__init__()

@@ -125,7 +125,7 @@ def test_changed_octet_of_a_message_is_damage(record: Record, data: st.DataObjec
 
 @given(records, st.data())
 def test_changed_octet_of_a_struck_message(record: Record, data: st.DataObject) -> None:
-    """Check that a changed octet at worst replays a struck message with its number, which the store knows."""
+    """Check that a changed octet at worst replays a struck message with its number, so that the store ignores it."""
     whole = struck(record)
     at = data.draw(st.integers(0, len(whole) - 1))
     whole[at] ^= data.draw(st.integers(1, 255))

@@ -146,6 +146,6 @@ def test_a_base_that_cannot_be_made_says_why(machine: Path, monkeypatch: pytest.
     install(machine, "unshare", '#!/bin/sh\nshift 3\nexec "$@"\n')
     with pytest.raises(NotBuilt, match=r"buildah images: .*buildah: not found"):
         base.base()
-    install(machine, "buildah", "#!/bin/sh\n")  # it knows no image
+    install(machine, "buildah", "#!/bin/sh\n")  # it has no image
     with pytest.raises(NotBuilt, match=r"debootstrap: .*debootstrap: not found"):
         base.base()

@@ -40,7 +40,7 @@ def unit(folder: Path, *words: str, **tests: str) -> tuple[int, str]:
         path = folder / "tests" / place.replace("__", "/") / f"test_{place}.py"
         path.parent.mkdir(parents=True)
         path.write_text(text)
-    whole = folder / "tests" / "benchmarks" / "test_analytics_whole.py"  # with Spark, and elsewhere
+    whole = folder / "tests" / "benchmarks" / "test_analytics_whole.py"  # tests with Spark in another folder
     whole.parent.mkdir()
     whole.write_text(PASSES)
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "JUNIT"))}
@@ -53,7 +53,7 @@ def unit(folder: Path, *words: str, **tests: str) -> tuple[int, str]:
 def test_what_passes_alone_is_named(tmp_path: Path) -> None:
     status, printed = unit(tmp_path, late=FAILS_ONCE, protos=FAILS_ONCE, analytics__spark=FAILS_ONCE)
     assert status == 0
-    told = printed.split("passed alone, to be mended:\n")
+    told = printed.split("passed alone, to be fixed:\n")
     assert told[1].startswith("  tests/late/test_late.py::test_it\n")
     assert told[2].startswith("  tests/protos/test_protos.py::test_it\n")
     assert told[3].startswith("  tests/analytics/spark/test_analytics__spark.py::test_it\n")
@@ -64,14 +64,14 @@ def test_what_fails_again_stays_failed(tmp_path: Path) -> None:
     assert status != 0
     assert printed.count("FAILED tests/wrong/test_wrong.py::test_it") == 2
     assert printed.count("FAILED tests/analytics/spark/test_analytics__spark.py::test_it") == 2
-    assert "to be mended" not in printed
+    assert "to be fixed" not in printed
 
 
 def test_many_failures_and_those_found_by_chance_are_not_run_again(tmp_path: Path) -> None:
     many = {f"protos__late{number}": FAILS_ONCE for number in range(9)}
     status, printed = unit(tmp_path, faults=FAILS_ONCE, **many)
     assert status != 0
-    told = printed.split("failed, and not run again (more than 8, or of tests/faults):\n")
+    told = printed.split("failed, and not run again (more than 8 tests, or one of tests/faults):\n")
     assert told[1].startswith("  tests/faults/test_faults.py::test_it\n")
     assert told[2].count("tests/protos/late") == 9
-    assert "to be mended" not in printed
+    assert "to be fixed" not in printed

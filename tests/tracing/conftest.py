@@ -25,7 +25,7 @@ def running_collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coll
 
 @pytest.fixture
 def collector(running_collector: Collector) -> Iterator[Collector]:
-    """The shared collector, without spans of earlier tests."""
+    """Return the shared collector, without spans of earlier tests."""
     running_collector.begin()
     yield running_collector
     # what tests put in by any protocol: no span has anything of a body

@@ -60,7 +60,7 @@ async def test_a_hop_between_two_stores(
         await until(lambda: len(found := collector.of_name(f"forward {out.name}")) == 2 and found),
         key=lambda span: span.trace_id != put.trace_id,
     )
-    # here: what was put in, given to the agent, tried, settled
+    # the sending system: put, passed to the agent, attempted, settled
     assert {span.trace_id for span in (put, attempt, left)} == {put.trace_id}
     assert attempt.kind == "client"
     assert attempt.attributes["penstock.outcome"] == "confirmed"
@@ -70,7 +70,7 @@ async def test_a_hop_between_two_stores(
     assert hop.parent_id == ""
     assert attempt.links == [(hop.trace_id, hop.span_id)]
     assert hop.links == [(attempt.trace_id, attempt.span_id)]
-    # there: the other trace goes on
+    # the receiving system: the other trace continues
     assert came.trace_id == got.trace_id == hop.trace_id
     assert (came.parent_id, got.parent_id) == (hop.span_id, came.span_id)
 

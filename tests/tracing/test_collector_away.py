@@ -158,7 +158,7 @@ async def test_partial_success_is_counted(server: Server) -> None:
 
 
 async def test_success_with_unusual_body(server: Server) -> None:
-    """OTLP/HTTP: 200 is a success, whatever the body, as proxies may answer."""
+    """Check that status 200 is a success with any body, since proxies may answer (OTLP/HTTP)."""
 
     async def wordy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -119,7 +119,7 @@ async def test_ratios_0_and_1(recorder: NewRecorder) -> None:
 
 
 def _with(recorder: NewRecorder, ratio: float) -> Recorder:
-    """A recorder that admits everything."""
+    """Return a recorder that admits everything."""
     return recorder("test", ratio=ratio, most_per_s=100_000)
 
 

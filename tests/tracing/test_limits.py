@@ -1,4 +1,4 @@
-"""Default limits of a process under load: each trace is complete (docs/tracing.md, "What it costs")."""
+"""Test that each trace is complete with a process's default limits under load (docs/tracing.md, "What it costs")."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_deaths_and_redrives_have_spans(store: TracedStore, collector: Col
 
 
 async def test_clients_trace_continues(store: TracedStore, collector: Collector) -> None:
-    """Whatever the number of other traces."""
+    """Check this with many other traces at the same time."""
     free, traced = await store.queue("free"), await store.queue("traced")
     await store.put(free, *[b"%d" % number for number in range(LOAD)])
     await store.put(traced, *[b"%d" % number for number in range(LOAD)], traceparent=CONTEXT)

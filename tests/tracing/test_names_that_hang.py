@@ -1,4 +1,4 @@
-"""A collector whose name lookup hangs, and how long processes wait for it when they end."""
+"""Test how long ending processes wait for a collector whose name lookup hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No span has message contents (docs/tracing.md, "Guarantees")."""
+"""Test that no span has message contents (docs/tracing.md, "Guarantees")."""
 
 from __future__ import annotations
 

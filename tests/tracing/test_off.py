@@ -20,7 +20,7 @@ from tests.tracing.stores import traced_store
 async def test_untraced_edge_does_not_import_opentelemetry(
     server: Server, collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A traced edge imports it, so the test would fail. redis-py looks for OpenTelemetry's SDK and finds none."""
+    """Check the imports of both; a traced edge imports it. redis-py tries to import the SDK, which is missing."""
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")  # every import is printed on standard error
     for settings, is_traced in (((), False), (collector.settings, True)):
         async with TmqProgram(server.url, tmp_path, *settings) as edge:
@@ -44,7 +44,7 @@ async def test_untraced_process_has_no_tracer(server: Server, collector: Collect
 
 
 def test_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says in one line what to install."""
+    """Check that the error is one line that says what to install."""
 
     class Hidden:
         @staticmethod

@@ -1,4 +1,4 @@
-"""A message has one trace, whichever protocols carry it (docs/tracing.md)."""
+"""Test that a message has one trace across all protocols (docs/tracing.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def test_trace_crosses_protocols(server: Server, collector: Collector, tmp
         mqid = await old.queue(b"orders")
         assert await old.enq(mqid, b"a pump")
         assert await other.pull(b"orders") == b"a pump"
-        assert await other.pull(b"orders") is None  # which settles what was pulled
+        assert await other.pull(b"orders") is None  # which settles the pulled message
         put, got, settled = await collector.has("send orders", "receive orders", "settle orders")
         assert await tmq.sample("penstock_trace_spans_total", result="exported") == 1
         assert await tmq.sample("penstock_trace_spans_total", result="dropped") == 0

@@ -101,7 +101,7 @@ async def test_ordered_publishes_have_their_reasons(server: Server, collector: C
 
 
 def _why(answer: Any) -> type[StoreError]:
-    """A run that was refused as a whole, or message by message."""
+    """Check a run that was refused as a whole, or message by message."""
     return type(answer if isinstance(answer, StoreError) else answer[0][1])
 
 
@@ -153,7 +153,7 @@ async def test_deliveries_of_a_refused_commit_stay_open(server: Server, collecto
 
 @pytest.mark.parametrize("ratio", [1.0, 0.5])
 async def test_traces_are_rate_limited(server: Server, collector: Collector, ratio: float) -> None:
-    """Whatever the ratio; the others are counted and stored as usual."""
+    """Check the limit for each ratio; other messages are counted and stored as usual."""
     async with traced_store(server.url, collector.endpoint, ratio=ratio, most_per_s=1) as store:
         queue = await store.queue("q")
         await store.put(queue, *[b"%d" % number for number in range(1000)])

@@ -107,7 +107,7 @@ async def test_traced_message_fits_if_the_untraced_does(
 
 
 async def test_carried_contexts_do_not_use_up_samples(server: Server, collector: Collector) -> None:
-    """Messages whose context says not to trace them do not use up the rate limit."""
+    """Check that messages with an unsampled context do not use up the rate limit."""
     quiet = f"00-{1:032x}-{2:016x}-00"
     async with traced_store(server.url, collector.endpoint, most_per_s=5) as store:
         queue = await store.queue("q")
@@ -141,7 +141,7 @@ def _decoded(_: bytes) -> None:
 
 
 async def test_carried_context_is_followed(server: Server, collector: Collector) -> None:
-    """Whatever the ratio; a context that is not sampled is not traced."""
+    """Check this with ratio 0; a context that is not sampled is not traced."""
     theirs, quiet = fresh(), parse(f"00-{1:032x}-{2:016x}-00")
     assert quiet is not None
     async with traced_store(server.url, collector.endpoint, ratio=0) as store:

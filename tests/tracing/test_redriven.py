@@ -37,7 +37,7 @@ async def test_redriven_letters_have_spans(server: Server, collector: Collector)
 
 
 async def test_older_process_gets_its_usual_reply(server: Server, collector: Collector) -> None:
-    """It passes no further key, and expects three values."""
+    """Check the reply to an older version, which passes fewer keys and expects three values."""
     async with traced_store(server.url, collector.endpoint) as store:
         _, ids = await dead(store, 2)
         queue = await store.catalogue.find("orders")

@@ -37,7 +37,7 @@ async def test_push_and_pull_across_a_ring(
     assert pulled.trace_id != pushed.trace_id
     assert given.links == [(pulled.trace_id, pulled.span_id)]
     assert given.attributes["penstock.outcome"] == "settled"
-    # what is on its way through the nodes' own queues begins no traces
+    # messages in the nodes' own queues do not start traces
     assert {span.attributes["messaging.destination.name"] for span in collector.spans()} == {"orders"}
 
 

@@ -1,4 +1,4 @@
-"""Links: every store knows a message by its number (docs/tracing.md, pubsub.md 4)."""
+"""Test traces over links, where all stores use the number of a message (docs/tracing.md, pubsub.md 4)."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel. asks: queries with legends, to which namespace and release are added."""
+    """A panel. asks: queries with legends; namespace and release are added to them."""
 
     title: str
     text: str

@@ -16,21 +16,19 @@ def _options() -> argparse.Namespace:
         prog="python -m tools.images", description="build images of the Dockerfile"
     )
     parser.add_argument(
-        "targets", nargs="*", metavar="TARGET", help=f"of {', '.join(targets())}; all if none"
+        "targets", nargs="*", metavar="TARGET", help=f"any of {', '.join(targets())}; default: all"
     )
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--base", default="", help="the image to build on, other than the Dockerfile's")
-    chosen.add_argument("--own-base", action="store_true", help="build on one made of Debian's packages")
-    chosen.add_argument("--print-base", action="store_true", help="make that base, say its name, and no more")
+    chosen.add_argument("--base", default="", help="base image; default: that of the Dockerfile")
+    chosen.add_argument("--own-base", action="store_true", help="use a base image made of Debian packages")
+    chosen.add_argument("--print-base", action="store_true", help="make that base image and print its name")
     parser.add_argument(
-        "--builder", choices=BUILDERS, default="", help="which, other than the first that is there"
+        "--builder", choices=BUILDERS, default="", help="default: the first that is available"
     )
-    parser.add_argument("--prefix", default=PREFIX, help="before the images' names (%(default)s)")
-    parser.add_argument("--tag", default="", help="the project's version if not given")
-    parser.add_argument("--source", default="", help="where the sources are published, for a label")
-    parser.add_argument(
-        "--push", action="store_true", help="and push them to the registry that the prefix names"
-    )
+    parser.add_argument("--prefix", default=PREFIX, help="prefix of the images' names (default: %(default)s)")
+    parser.add_argument("--tag", default="", help="tag of the images; default: the project's version")
+    parser.add_argument("--source", default="", help="URL of the published sources, for a label")
+    parser.add_argument("--push", action="store_true", help="push the images to the registry in the prefix")
     options = parser.parse_args()
     if unknown := set(options.targets) - set(targets()):
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
@@ -38,7 +36,7 @@ def _options() -> argparse.Namespace:
 
 
 def main(options: argparse.Namespace) -> None:
-    """Build, and push if asked to. Raises NotBuilt."""
+    """Build the images, and push them if requested. Raises NotBuilt."""
     if options.print_base:
         print(base())
         return

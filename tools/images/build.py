@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 PREFIX = "localhost/"  # before the images' names; the address of a registry, to push them there
 PUSH_TIMEOUT_S = 1200.0
-LABELS = "org.opencontainers.image."  # and those of the Dockerfile
+LABELS = "org.opencontainers.image."  # prefix of the labels, in addition to those of the Dockerfile
 NO_BASE = "where a base cannot be pulled: make images-base"
 BUILDERS = {
     "docker": ("docker", "build"),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# install.sh REQUIREMENTS | WHEEL ...: put packages into /opt/penstock, by a pip that stays behind with what nobody runs.
+# install.sh REQUIREMENTS | WHEEL ...: install packages into /opt/penstock without tests, C sources and pip.
 set -eu
 pip() { /pip/bin/pip --python /opt/penstock/bin/python install --no-compile "$@"; }
 case $1 in
@@ -8,5 +8,5 @@ case $1 in
 esac
 find /opt/penstock -depth -type d \( -name tests -o -name test \) -exec rm -r {} +
 find /opt/penstock -type f \( -name '*.c' -o -name '*.h' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' \) -delete
-# bytecode of the same sources is the same: it has their hash in place of their time, and nobody looks whether they changed
+# reproducible bytecode: it contains the hash of its source instead of the time, and Python does not check for changes
 /opt/penstock/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/penstock/lib

@@ -1,6 +1,6 @@
 #!/bin/sh
-# leave-out.sh LIST: remove what the list names of the packages in /opt/penstock. A pattern that fits nothing ends it: it is
-# of another version.
+# leave-out.sh LIST: remove the listed files from the packages in /opt/penstock. Fails if a pattern matches nothing, as after
+# an update of a package.
 set -eu
 cd "$(/opt/penstock/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 sed 's/ *#.*//; /^$/d' "$1" | while read -r pattern; do

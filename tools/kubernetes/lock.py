@@ -14,8 +14,8 @@ from tools.kubernetes.programs import KUBERNETES, MODULE_PATH, PROGRAMS, Module,
 
 OLDEST_GO = "1.24.0"  # supports `tool`; `go mod tidy` raises the line to the dependencies' requirement
 WHY_REPLACED = """\
-// k8s.io/kubernetes requires its parts as v0.0.0 and replaces them by folders of its own repository, which counts for
-// nobody who requires it. Here they are the parts as they were published with it: v1.X.Y is v0.X.Y of each."""
+// k8s.io/kubernetes requires its parts as v0.0.0 and replaces them by folders of its own repository. Go ignores
+// `replace` in dependencies, so these lines name the published parts: v1.X.Y of it is v0.X.Y of each."""
 
 
 def lock(module: Module) -> None:

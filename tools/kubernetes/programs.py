@@ -35,7 +35,7 @@ ENVTEST = (
     "kubectl",
 )  # the programs in KUBEBUILDER_ASSETS, as provided by Kubernetes' envtest
 
-WITHOUT_NODE = ("etcd", "promtool")  # programs without need of a node that Debian packages
+WITHOUT_NODE = ("etcd", "promtool")  # installed from Debian packages; they need no node
 
 
 @dataclass(frozen=True)

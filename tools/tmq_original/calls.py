@@ -104,7 +104,7 @@ CALLS = (
     Call("ENQ q a, ENQ q b, TS, DNQ q, TA, DNQ q", PLACE),
     Call(
         "ENQ q a, TS, DNQ q, TS, TA, SELECT q",
-        "a TS inside a transaction forgets nothing; the original drops what was taken, for good (5.7)",
+        "a TS inside a transaction keeps taken messages; the original drops them permanently (5.7)",
     ),
     Call("TS, CREATE n, TA, OPEN n"),
     Call("ENQ q a, TS, DNQ q, CLOSE q, TA, OPEN q, SELECT q"),

@@ -2,7 +2,7 @@
 
 {{/* Empty if an autoscaler sets `replicas`. helm may still own the field from an earlier release without an autoscaler: if omitted, the
 API server would set it to 1. So it keeps its current value until the autoscaler has changed it and owns it. Without server-side apply (Helm 3, `--server-side=false`)
-helm removes fields that its last manifest did not have, whoever owns them: in that case the current value is always written. */}}
+helm removes fields that its last manifest did not have, even if the autoscaler owns them: in that case the current value is always written. */}}
 {{- define "penstock.edge.replicas" -}}
 {{- if eq .edge.autoscaling.type "none" -}}
 {{- .edge.replicas | toJson -}}

@@ -36,7 +36,7 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service | toJson }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | toJson }}
 {{- end }}
 
-{{/* Whether an object with these labels belongs to this chart, whatever its name: (list $ labels). Empty means no. A parent chart may
+{{/* Whether an object with these labels belongs to this chart, which may have an alias: (list $ labels). Empty means no. A parent chart may
 contain the chart twice in one release, with aliases; the alias is then the chart's name. */}}
 {{- define "penstock.isOwn" -}}
 {{- $root := index . 0 -}}{{- $labels := index . 1 | default dict -}}

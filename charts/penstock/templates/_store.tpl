@@ -132,7 +132,7 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
 {{ include "penstock.dnsEgress" . }}
 {{- if .Values.redis.enabled }}
 - ports:
-    # the pod's port, to which policies apply, whatever the port of its Service
+    # the pod's port: policies apply to it, not to the Service's port
     - port: 6379
   to:
     - podSelector:

@@ -1,6 +1,6 @@
 """Pass on what comes into a queue: python pass_on.py PORT FROM TO, PORT being that of the TMQ edge.
 
-One message after the other, each in a transaction: whoever dies meanwhile, it stands in one of the two queues.
+It moves one message at a time, each in a transaction: if a process dies meanwhile, one of the two queues has it.
 """
 
 import socket

@@ -115,7 +115,7 @@ def _places(declared: DeclaredQueue | None) -> set[Place]:
 
 
 def _split(want: str) -> tuple[str, str]:
-    """Split a claim into what and peer; a name has no peer, whatever its characters."""
+    """Split a claim into what and peer; a name has no peer, even if it contains the separator."""
     return (want, "") if want.startswith(NAME) else split_claim(want)
 
 

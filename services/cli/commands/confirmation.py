@@ -48,7 +48,7 @@ class Confirmation:
         self._obstacle = Obstacle()
         self._errors: int | None = None  # errors of the sending agent at the previous check
         self._uncarried_since: float | None = None
-        self._is_patient = False  # waits until its timeout, whatever the agent reports
+        self._is_patient = False  # waits until its timeout, regardless of the agent's reports
 
     async def wait(self, record: bytes, timeout_s: float | None) -> None:
         """Put the record into the queue and return once it is confirmed.

@@ -1,1 +1,1 @@
-"""What commands share: options, settings, and opening the store."""
+"""The common parts of commands: options, settings, and opening the store."""

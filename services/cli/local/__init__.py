@@ -1,1 +1,1 @@
-"""What `penstock up` runs here: its data folder, the embedded store, edges and console as child processes."""
+"""The parts of `penstock up`: its data folder, the embedded store, edges and console as child processes."""

@@ -43,7 +43,7 @@ class Console:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What has been started. `declared` has the change for each document, `settings` those of each edge."""
+    """The started processes. `declared` has the change for each document, `settings` those of each edge."""
 
     store: str
     promises: Promises

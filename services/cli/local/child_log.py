@@ -28,7 +28,7 @@ class ChildLog(logging.Handler):
         fcntl.fcntl(self._fd, fcntl.F_SETFL, os.O_APPEND)  # workers append concurrently
 
     def attach(self) -> None:
-        """Record what this process logs from now on, whatever its log level."""
+        """Record what this process logs from now on, regardless of its log level."""
         logger = logging.getLogger(PRODUCT)
         logger.addHandler(self)
         logger.setLevel(min(logging.INFO, logger.getEffectiveLevel()))

@@ -73,7 +73,7 @@ async function readStream() {
       for (const [event, data] of feed(text)) dispatch(event, data);
     }
   } catch {
-    // follow() reports the lost connection and reconnects, whatever the reason
+    // follow() reports the lost connection and reconnects in all cases
   } finally {
     clearTimeout(timeout);
   }

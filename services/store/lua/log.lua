@@ -98,7 +98,7 @@ local function save_set(set)
   set.dirty = false
 end
 
--- Called with each entry, so that ids and numbers are never reused, whatever fails afterwards.
+-- Called with each entry, so that ids and numbers are never reused, even if a later step fails.
 local function save_place(L)
   call('HSET', L.keys.h, 'next', num(L.next), 'serial', num(L.serial), 'bytes', num(L.bytes), 'era', num(L.era),
     'era_bytes', num(L.era_bytes))

@@ -130,8 +130,8 @@ end
 local function history_text(lot, h) return lot .. ' ' .. num(h.acquired) .. ' ' .. num(h.failed) .. ' ' .. h.first ..
   ' ' .. h.last .. (h.note and ';' .. h.note or '') .. ' ' .. (h.err or '') end
 
--- Fates: the step that removes a tracked message from the queue writes the result to its key. A tracked message is alone in its
--- entry, wherever it moves; Q.h.watched saves the lookup in queues without any.
+-- Fates: the step that removes a tracked message from the queue writes the result to its key. A tracked message stays the only one of its
+-- entry when it moves; Q.h.watched saves the lookup in queues without any.
 
 local fates = {}
 

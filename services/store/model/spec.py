@@ -85,7 +85,7 @@ AckLevel = Annotated[
 
 
 class Overflow(StrEnum):
-    """What a full queue does with a new message."""
+    """How a full queue handles a new message."""
 
     REJECT = "reject"  # the put is refused
     DEAD_LETTER_OLDEST = "dead_letter_oldest"  # the oldest ready message becomes a dead letter
@@ -99,7 +99,7 @@ class Delivery(StrEnum):
 
 
 class DeletionPolicy(StrEnum):
-    """What happens to the queue when its document is deleted."""
+    """How the deletion of its document affects the queue."""
 
     RETAIN = "Retain"  # the queue stays in the store
     DELETE_IF_EMPTY = "DeleteIfEmpty"
@@ -107,7 +107,7 @@ class DeletionPolicy(StrEnum):
 
 
 def check_deletion_policy(policy: DeletionPolicy, info: ValidationInfo) -> DeletionPolicy:
-    """Refuse deletion where nothing notices it: outside of Kubernetes and stored documents. Raises ValueError."""
+    """Refuse deletion where nothing detects it: outside of Kubernetes and stored documents. Raises ValueError."""
     if policy is not DeletionPolicy.RETAIN and info.context not in (STORED, WATCHED):
         raise ValueError("must be 'Retain', the only policy that this version keeps")
     return policy

@@ -222,7 +222,7 @@ class SampleRecords(ReportModel):
 
 
 class Records(ReportModel):
-    """What the run has read, whatever the period."""
+    """Wata read by the run, regardless of the period."""
 
     dead: DeadRecords = _is("dead letters")
     samples: SampleRecords = _is("samples")
@@ -267,7 +267,7 @@ class Report(ReportModel):
     redrives: Redrives = _is("redrives and their success")
     changes: Changes = _is("sudden changes against the week before")
     edges: tuple[EdgeFigures, ...] = _is("figures of the edges")
-    records: Records = _is("what the run has read, whatever the period")
+    records: Records = _is("wata read by the run, regardless of the period")
     missing: Missing = _is(
         "data missed by all runs that were planned since the period began: figures are too low by it",
         default=Missing(),

@@ -71,7 +71,7 @@ def test_server_filter_accepts_any_cut_of_the_bytes(authority: Authority, step: 
 
 
 def test_mutated_handshake_is_only_a_fault(authority: Authority) -> None:
-    """Check that a mutated ClientHello is refused as a fault, and raises no exception of ours."""
+    """Check that a mutated ClientHello is refused as a fault, and raises no internal exception."""
     context = server_context(TlsSettings(**authority.listener()))
     outgoing = ssl.MemoryBIO()
     client = authority.client().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")

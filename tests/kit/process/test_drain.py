@@ -180,7 +180,7 @@ async def test_sessions_are_drained_over_time() -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
         await server.listener.drain(spread_s=60)
-        assert 0.15 < loop.time() - started < 5  # at least a hundred a second, whatever the request
+        assert 0.15 < loop.time() - started < 5  # at least a hundred a second, even with a longer spread_s
         started = loop.time()
         await server.listener.drain(spread_s=0)
         assert loop.time() - started < 0.15

@@ -54,7 +54,7 @@ def test_head_connects_within_its_ring_after_60_s(later: float) -> None:  # 3.6 
 def test_head_connects_to_its_own_node_after_120_s() -> None:  # 3.6 c
     node = started()
     assert dials(node, ME, ME, 60.0) == []
-    assert dials(node, ME, HIGH, 119.9) == []  # whatever the leader was when it was sent
+    assert dials(node, ME, HIGH, 119.9) == []  # even if the leader has changed since it was sent
     assert dials(node, ME, ME, 120.0) == [ME]
 
 
@@ -167,7 +167,7 @@ def test_unanswered_loops_come_first_on_the_next_link() -> None:  # 2.2
     hear(node, LinkBroken(HIGHER, 5))
     unanswered = [node.next_loop(), node.next_loop()]
     node.outbound_lost("closed", 1.0)
-    hear(node, LinkBroken(HIGH, 7), 1.0)  # sent anew
+    hear(node, LinkBroken(HIGH, 7), 1.0)  # sent again
     give_back(node, [SAYS_IT_IS_THERE, *unanswered, BreakLinkForced()])
     assert said(proving(node, 2.0)) == [
         SAYS_IT_IS_THERE,

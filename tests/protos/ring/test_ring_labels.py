@@ -1,4 +1,4 @@
-"""Labels of counters: the code's are those of the spec (ring.md 2.3, 2.5, 2.7, 3.3, 5.5, 5.6)."""
+"""Test that the code's labels of counters are those of the spec (ring.md 2.3, 2.5, 2.7, 3.3, 5.5, 5.6)."""
 
 import re
 from pathlib import Path

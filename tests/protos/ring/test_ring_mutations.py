@@ -28,7 +28,7 @@ INSIDE = 16  # octets tried within runs of equal octets
 
 
 def changes(wire: bytes) -> list[tuple[int, int]]:
-    """Return places and new values: every value wherever the octets differ from their neighbours.
+    """Return places and new values: every value at octets that differ from a neighbour.
 
     Names and bodies are padded with hundreds of equal octets: within such runs, corner values at some places.
     """

@@ -1,4 +1,4 @@
-"""Circulating LOOPs are told apart from those that are sent again (ring.md 2.3)."""
+"""Test that circulating LOOPs are distinguished from those that are sent again (ring.md 2.3)."""
 
 from __future__ import annotations
 

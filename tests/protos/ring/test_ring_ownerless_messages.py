@@ -61,7 +61,7 @@ def test_payload_after_its_returned_question_is_taken_off(payload: bytes):  # ri
     assert relay.route(questions.before) == Drop(DropReason.NOBODY_CLAIMS)
     assert relay.route(payload) == Drop(DropReason.LAPS)
     assert relay.route(questions.behind) == Drop(DropReason.NOBODY_CLAIMS)
-    assert questions_for(relay, payload) == Questions()  # its count starts anew
+    assert questions_for(relay, payload) == Questions()  # its count starts again
 
 
 @pytest.mark.parametrize("payload", PASSED_ON)
@@ -81,7 +81,7 @@ def test_payload_outside_its_questions_is_kept(payload: bytes):  # ring.md 5.7
 def test_payload_is_kept_until_its_question_returns(payload: bytes):  # ring.md 5.7
     """Check that a payload is kept until its question returns.
 
-    It is a heartbeat whose sender is alive, and took off the questions.
+    It is a heartbeat of a live sender, which took the questions off the ring.
     """
     relay = Relay(ME, max_laps=3)
     asked_at = [number for number in range(1, 1000) if questions_for(relay, payload) != Questions()]

@@ -1,4 +1,4 @@
-"""What becomes of a USER payload that comes round (ring.md 5.3 to 5.5)."""
+"""Test the routing of a USER payload that has circulated the ring (ring.md 5.3 to 5.5)."""
 
 from __future__ import annotations
 
@@ -50,9 +50,7 @@ def relay() -> Relay:
 def test_reply_in_own_name_is_an_answer(relay: Relay, operation: Operation):  # ring.md 5.3
     reply = frame(operation, ME)
     assert relay.route(encode_frame(reply)) == Answer(reply)
-    assert relay.route(encode_frame(reply)) == Answer(
-        reply
-    )  # no client may wait any more: the caller knows that
+    assert relay.route(encode_frame(reply)) == Answer(reply)  # the caller knows whether a client still waits
 
 
 @pytest.mark.parametrize("operation", REQUESTS)
@@ -107,7 +105,7 @@ def test_a_reply_to_another_passes_once(relay: Relay, operation: Operation):  # 
 
 
 def test_own_reply_that_returns_is_dropped(relay: Relay):  # ring.md 5.5
-    """The node that asked is gone."""
+    """Check this after the requesting node has ended."""
     relay.put_on(encode_frame(frame(Operation.OK)))
     assert relay.route(encode_frame(frame(Operation.OK))) == Drop(DropReason.SEEN)
 
@@ -211,7 +209,7 @@ def test_a_mark_that_is_lost_is_followed_by_another(relay: Relay):  # ring.md 5.
 
 
 def test_oldest_equal_copy_is_taken_off_first(relay: Relay):  # ring.md 5.5
-    """So the one behind the mark is still due when the mark has come back."""
+    """Check that the copy behind the mark is still expected when the mark has returned."""
     relay.put_on(b"news")
     mark = relay.mark()
     relay.put_on(b"news")

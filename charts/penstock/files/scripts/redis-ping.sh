@@ -1,5 +1,5 @@
 #!/bin/sh
-# Whether the server answers and has loaded its data; the user `probe` may do nothing else. Words go to the client.
+# Check that the server answers and has loaded its data; the user `probe` may only PING. Arguments go to redis-cli.
 set -eu
 client=$(command -v valkey-cli || command -v redis-cli)
 [ "$("$client" --user probe --pass probe --no-auth-warning "$@" ping)" = PONG ]

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Starts the store's server: its users into a file in memory, then the server in this process's place.
-# FILES: where redis.conf and edge.acl are; USERS: the file that is written; DATA: the folder of the data; words are
-# further settings.
+# Start the store's server: write its users to a file in memory, then replace this process by the server.
+# FILES: folder of redis.conf and edge.acl; USERS: the file to write; DATA: the data folder; arguments are further
+# settings.
 set -eu
 umask 077
 files=${FILES:-/etc/redis}
@@ -11,8 +11,8 @@ for password in "$ADMIN_PASSWORD" "$EDGE_PASSWORD"; do
     '' | *[!A-Za-z0-9_.~-]*) echo "passwords have letters, digits and _.~- only, and are not empty" >&2; exit 2 ;;
   esac
 done
-# Nobody can be the user `default`, but Redis itself is while it loads its file: without rights it would leave out what
-# was written as a transaction, as all of ours is, and come up empty.
+# No client can log in as `default`, but Redis itself uses it while it loads the AOF: without rights it would skip
+# transactions, which all writes of Penstock are, and start empty.
 {
   echo "user default reset off ~* &* +@all"
   echo "user probe reset on nopass +ping"
@@ -21,8 +21,8 @@ done
 } > "$users"
 unset ADMIN_PASSWORD EDGE_PASSWORD password
 data=${DATA:-/data}
-# A pod that was deleted by force may go on while its successor starts: of two servers on one folder, what the older one
-# acknowledges is lost. The lock is the server's for as long as it lives.
+# A pod that was deleted by force may still run while its successor starts: with two servers on one folder, messages that
+# the older one acknowledges would be lost. The server holds the lock until it ends.
 exec 9> "$data/server.lock"
 if ! flock -n 9; then
   echo "another server has $data: this one waits until it has ended" >&2

@@ -7,7 +7,7 @@ import { Confirm } from "./dialog.js";
 import { notify } from "./notices.js";
 
 /**
- * what: 'Queue'. path: of the document. etag: its ETag as the dialog opens; a newer one is used after the user was told of the change.
+ * what: 'Queue'. path: of the document. etag: its ETag as the dialog opens; a newer one is used after the dialog has shown the change.
  * reload: fetches the document again. back: the route to show afterwards. children: what else is deleted.
  */
 export function Delete({ what, name, path, etag: opened, reload, back, onClose, children }) {

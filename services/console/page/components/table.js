@@ -166,7 +166,7 @@ function show(body, index) {
   else if (top + ROW > innerHeight - 20) scrollBy(0, top + ROW - innerHeight + 20);
 }
 
-/** Enter follows the row's link and Space toggles its check box, whichever of the two has the focus. */
+/** Enter follows the row's link and Space toggles its check box, no matter which of the two has the focus. */
 function activate({ key, target }) {
   if (target.matches("button")) return false;
   const row = target.closest("tbody tr");

@@ -182,8 +182,8 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-// k8s.io/kubernetes requires its parts as v0.0.0 and replaces them by folders of its own repository, which counts for
-// nobody who requires it. Here they are the parts as they were published with it: v1.X.Y is v0.X.Y of each.
+// k8s.io/kubernetes requires its parts as v0.0.0 and replaces them by folders of its own repository. Go ignores
+// `replace` in dependencies, so these lines name the published parts: v1.X.Y of it is v0.X.Y of each.
 replace (
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3

@@ -1,5 +1,5 @@
-// The OpenTelemetry Collector with what tests of traces need: spans come over OTLP, and each request of them is a line
-// of JSON in a file.
+// An OpenTelemetry Collector for tests of traces: it receives spans over OTLP and writes each request as a line of JSON to
+// a file.
 package main
 
 import (
@@ -33,7 +33,7 @@ func writer(ctx context.Context, settings exporter.Settings, config component.Co
 		if err != nil {
 			return err
 		}
-		_, err = file.Write(append(line, '\n')) // one write a line: whoever reads sees whole ones, but for the last
+		_, err = file.Write(append(line, '\n')) // one write per line: only the last line in the file can be incomplete
 		return err
 	}
 	end := func(context.Context) error { return file.Close() }

@@ -1,5 +1,5 @@
-// Says what an API server of this module's version has against CustomResourceDefinitions, a file each: its own check,
-// with its own CEL and its own budget for rules, without the server.
+// Validates CustomResourceDefinitions, one per file, as an API server of this module's version does: with its checks, its
+// CEL and its cost budget for rules, but without a server.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The program of a pod's first container: it holds the pod's namespaces until it is told to end.
+// The program of a pod's first container: it holds the pod's namespaces until it receives SIGTERM or SIGINT.
 package main
 
 import (
