@@ -8,7 +8,7 @@ IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder
 unexport PYTHONDONTWRITEBYTECODE
 
 # pages that tools.plain_words checks
-PLAIN = README.md CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md protos/*.md)
+PLAIN = README.md CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md docs/*/*/*.md protos/*.md)
 
 .PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference settings-docs system
 .PHONY: objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e

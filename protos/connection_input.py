@@ -24,7 +24,11 @@ class ConnectionInput(ABC, Generic[EventT]):
     __slots__ = ("_held", "_is_over", "_needed", "_timeout_s", "_unfinished_since")
 
     def __init__(self, timeout_s: float) -> None:
-        """timeout_s: how long a message may stay unfinished."""
+        """Begin without input.
+
+        Args:
+            timeout_s: How long a message may stay unfinished.
+        """
         self._timeout_s = timeout_s
         self._held = bytearray()  # of an unfinished message
         self._needed = 0  # octets of it before it is worth reading again
@@ -37,7 +41,15 @@ class ConnectionInput(ABC, Generic[EventT]):
         return len(self._held)
 
     def receive(self, data: bytes, now: float) -> Iterator[EventT]:
-        """Yield what `data` completes, in order; then raise PeerError if something else follows."""
+        """Yield what `data` completes, in order; then raise PeerError if something else follows.
+
+        Args:
+            data: Bytes as TCP delivered them, cut anywhere.
+            now: Seconds.
+
+        Raises:
+            PeerError: The peer broke the protocol; all events before it have been yielded.
+        """
         if self._is_over:
             return
         if self._held:

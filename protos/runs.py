@@ -20,7 +20,13 @@ def encode_record(body: bytes) -> bytes:
 def read_records(data: bytes, start: int, head: bytes, max_bytes: int) -> tuple[list[bytes], int]:
     """Return the records of a run and its end: from `start` on `head`, record, `head`, record and so on.
 
-    Only whole records whose N is at most `max_bytes` are taken, and at most MAX_RUN; there may be none.
+    Only whole records are taken, at most MAX_RUN; there may be none.
+
+    Args:
+        data: The input.
+        start: Where the first head begins.
+        head: What precedes each record; a request with another head ends the run.
+        max_bytes: The largest N; a larger one ends the run.
     """
     records: list[bytes] = []
     head_bytes, data_bytes, size_of = len(head), len(data), U32.unpack_from

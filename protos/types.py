@@ -2,15 +2,12 @@
 
 
 class PeerError(Exception):
-    """The peer broke the protocol: answer if its spec says so, count by `reason`, close.
-
-    `reason` is a stable snake_case label for metrics; `detail` is short text for the log, without payload.
-    """
+    """The peer broke the protocol: answer if its spec says so, count by `reason`, close."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
+        self.reason = reason  # a stable snake_case label, for metrics
+        self.detail = detail  # short text for the log, without payload
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}" if self.detail else self.reason

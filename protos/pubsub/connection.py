@@ -14,7 +14,7 @@ class Limits:
     """Limits on what a connection accepts (1.2, 1.4, 2.1, 2.2)."""
 
     max_line_bytes: int = 64 << 10  # without its end; longer lines are refused
-    charset: Charset = Charset.ASCII
+    charset: Charset = Charset.ASCII  # of tags and messages (2.1)
     strict: bool = False  # without the additions
     request_timeout_s: float = 30.0  # how long a line may stay unfinished
 

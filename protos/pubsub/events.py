@@ -12,49 +12,49 @@ from protos.pubsub.grammar import Pattern, Reason
 class Send:
     """1 to MAX_RUN consecutive SENDs: `block` is their lines as sent, each ended by a line feed only."""
 
-    block: bytes
-    count: int
-    eol: bytes
+    block: bytes  # lines `SEND <tag> <message>`, each ended by a line feed only
+    count: int  # of lines, 1 to MAX_RUN
+    eol: bytes  # LF or CRLF, of all the lines as sent
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
     """SUBSCRIBE: `identifier` is digits as sent; 7 and 007 are different ones (2.3)."""
 
-    identifier: bytes
-    pattern: Pattern
-    eol: bytes
+    identifier: bytes  # digits as sent
+    pattern: Pattern  # a tag, or the beginning of tags
+    eol: bytes  # LF or CRLF
 
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe:
     """UNSUBSCRIBE, an addition (2.2)."""
 
-    identifier: bytes
-    eol: bytes
+    identifier: bytes  # digits as sent
+    eol: bytes  # LF or CRLF
 
 
 @dataclass(frozen=True, slots=True)
 class Ping:
     """PING, an addition (2.2)."""
 
-    eol: bytes
+    eol: bytes  # LF or CRLF
 
 
 @dataclass(frozen=True, slots=True)
 class Quit:
     """QUIT, an addition (2.2): to be answered OK, then closed. Nothing behind it is parsed."""
 
-    eol: bytes
+    eol: bytes  # LF or CRLF
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A line that is not in the grammar: answered with ERROR; the connection stays open."""
 
-    reason: Reason
-    eol: bytes
+    reason: Reason  # what is wrong with the line
+    eol: bytes  # LF or CRLF
 
 
-Request = Send | Subscribe | Unsubscribe | Ping | Quit
-Event = Request | Refused
+Request = Send | Subscribe | Unsubscribe | Ping | Quit  # a request of a client
+Event = Request | Refused  # what a `Connection` yields

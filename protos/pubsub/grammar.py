@@ -11,7 +11,8 @@ from enum import Enum
 
 from protos.runs import MAX_RUN
 
-LF, CRLF = b"\n", b"\r\n"
+LF = b"\n"  # the end of a line (1.1)
+CRLF = b"\r\n"  # the other end that clients may use (1.1)
 TAG_ASCII = rb"[!-)+-\x7f]"  # above 32, except '*' (2); 127 is allowed (2.1)
 TAG_ANY = rb"[!-)+-\xff]"  # the same beyond ASCII
 TEXT_ASCII = rb"[ -\x7f]"  # above 31
@@ -49,16 +50,16 @@ class Reason(Enum):
     IDENTIFIER_UNKNOWN = "identifier_unknown", "no subscription has this identifier"  # the same (2.2)
 
     def __init__(self, label: str, text: str) -> None:
-        self.label = label
-        self.text = text
+        self.label = label  # of the counter
+        self.text = text  # that the client reads
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """The tags that a subscription matches: one tag, or with `is_prefix` all tags that begin with it."""
 
-    tag: bytes
-    is_prefix: bool
+    tag: bytes  # the whole tag, or its beginning
+    is_prefix: bool  # True: all tags that begin with `tag`
 
     def matches(self, tag: bytes) -> bool:
         """Return whether the subscription gets messages with this tag."""

@@ -20,18 +20,18 @@ class Ok:
 class Error:
     """The request was not carried out; `text` says why."""
 
-    text: bytes
+    text: bytes  # why, as a client reads it
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """A message that matches the subscription `identifier`, which is digits as the client sent them."""
 
-    identifier: bytes
-    text: bytes
+    identifier: bytes  # of the subscription, digits as the client sent them
+    text: bytes  # the message
 
 
-Reply = Ok | Error | Message
+Reply = Ok | Error | Message  # a line of a server
 _OK = Ok()
 
 

@@ -14,33 +14,33 @@ MAX_LOOPS = 256  # waiting for the successor; the oldest is dropped
 class SendBeacon:
     """Send a beacon to all addresses."""
 
-    beacon: Beacon
+    beacon: Beacon  # to be encoded by `encode_beacon`
 
 
 @dataclass(frozen=True, slots=True)
 class Dial:
     """Connect to a node. Answered by `Node.connected` or `Node.connect_failed`."""
 
-    node: bytes
-    service: bytes
+    node: bytes  # its host part is what to connect to (`host_of`)
+    service: bytes  # the TCP port in decimal, or the name of a service
 
 
 @dataclass(frozen=True, slots=True)
 class CloseOutbound:
     """Close the connection to a successor, or the attempt to connect. Not answered."""
 
-    why: str
+    why: str  # for the log
 
 
 @dataclass(frozen=True, slots=True)
 class CloseInbound:
     """Close one connection from a predecessor, or from a node that wanted to be one. Not answered."""
 
-    link: int
-    why: str
+    link: int  # the number given to `Node.accepted`
+    why: str  # for the log
 
 
-Action = SendBeacon | Dial | CloseOutbound | CloseInbound
+Action = SendBeacon | Dial | CloseOutbound | CloseInbound  # what `Node.take_actions` returns
 
 
 class ActionQueue:

@@ -41,6 +41,7 @@ ELECTION: dict[LeaderState, dict[LeaderMove, LeaderState]] = {
         LeaderMove.STORE_AWAY: LeaderState.FOLLOWER,
     },
 }
+"""The states of the election, and where each move leads (4)."""
 
 
 class Election:

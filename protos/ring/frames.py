@@ -16,7 +16,7 @@ LAYOUT = struct.Struct(f">I{FIELD}s{FIELD}sI")  # operation, sender_name, queue_
 HEAD_BYTES = LAYOUT.size  # octets; the message follows
 ID = 16  # octets of a request id
 MAX_SENDER = FIELD - 1 - ID - 1  # octets of a sending node's name: NUL, id and SETTLES follow it
-NO_ID = bytes(ID)
+NO_ID = bytes(ID)  # the id of a frame without one
 MAX_RING_MESSAGE = MAX_USER_SENT - HEAD_BYTES  # octets of a message in the ring
 SETTLES = b"\1"  # after the id (5.4)
 RESENT = b"\2"  # there, in a request (5.3)
@@ -33,17 +33,17 @@ class Operation(enum.IntEnum):
     OK = 5  # it was done; the message is what was pulled
 
 
-REPLIES = frozenset({Operation.ERROR, Operation.OK})
+REPLIES = frozenset({Operation.ERROR, Operation.OK})  # operations that answer a request
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A queue operation or a reply on its way around the ring (5.3)."""
 
-    operation: Operation
+    operation: Operation  # a request, or OK or ERROR
     sender: bytes  # the requesting node, which gets the reply: 1 to MAX_SENDER octets
     queue: bytes  # 1 to MAX_FIELD_NAME octets
-    message: bytes = b""
+    message: bytes = b""  # up to MAX_RING_MESSAGE octets
     request_id: bytes = NO_ID  # ID octets
     settles: bool = False  # an OK from the requesting node, whose client has the message (5.4)
     resent: bool = False  # a request sent on a second link, which may have been done (5.3)

@@ -33,18 +33,22 @@ class HeadMove(Enum):
     LOST = "the successor is lost, the waiting time begins"
 
 
-_AWAY = {HeadMove.STORE_AWAY: HeadState.AWAY}
 HEAD: dict[HeadState, dict[HeadMove, HeadState]] = {
     HeadState.AWAY: {HeadMove.STORE_BACK: HeadState.LISTENING},
-    HeadState.LISTENING: {HeadMove.DIALS: HeadState.CONNECTING, **_AWAY},
+    HeadState.LISTENING: {HeadMove.DIALS: HeadState.CONNECTING, HeadMove.STORE_AWAY: HeadState.AWAY},
     HeadState.CONNECTING: {
         HeadMove.CONNECTED: HeadState.PROVING,
         HeadMove.FAILED: HeadState.LISTENING,
-        **_AWAY,
+        HeadMove.STORE_AWAY: HeadState.AWAY,
     },
-    HeadState.PROVING: {HeadMove.PROVED: HeadState.LINKED, HeadMove.FAILED: HeadState.LISTENING, **_AWAY},
-    HeadState.LINKED: {HeadMove.LOST: HeadState.LISTENING, **_AWAY},
+    HeadState.PROVING: {
+        HeadMove.PROVED: HeadState.LINKED,
+        HeadMove.FAILED: HeadState.LISTENING,
+        HeadMove.STORE_AWAY: HeadState.AWAY,
+    },
+    HeadState.LINKED: {HeadMove.LOST: HeadState.LISTENING, HeadMove.STORE_AWAY: HeadState.AWAY},
 }
+"""The states of a head, and where each move leads (3.6)."""
 CONNECTED = (HeadState.PROVING, HeadState.LINKED)
 
 

@@ -14,7 +14,7 @@ TTL = 255  # of LOOPs that this node begins (2.3)
 OTHERS_TTL = 64  # of proposals of other nodes; a node's own come back with more (4.6)
 MAX_USER = 16384  # octets of a USER's payload that is accepted and forwarded (2.1)
 MAX_USER_SENT = 16383  # of one that this node begins: the document's limit
-MAX_LOOP = 16384
+MAX_LOOP = 16384  # octets of a LOOP's payload (2.3)
 MAX_NAME = 255  # octets of a node's name: a length is one octet
 MAX_NAMES = 470  # octets of the three names of a beacon together (1.2)
 MAX_BEACON = 512  # octets
@@ -33,30 +33,30 @@ class Limits:
 class User:
     """A message for the application layer (2.4)."""
 
-    payload: bytes
+    payload: bytes  # up to MAX_USER octets
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
     """Proposes a node as the ring's leader (2.3, 4.2)."""
 
-    name: bytes
-    ttl: int = TTL
+    name: bytes  # of the proposed node
+    ttl: int = TTL  # lowered by each node; 0: not forwarded
 
 
 @dataclass(frozen=True, slots=True)
 class LinkBroken:
     """The named node has lost its predecessor, or found another ring (2.3, 4.4)."""
 
-    name: bytes
-    ttl: int = TTL
+    name: bytes  # of the node
+    ttl: int = TTL  # lowered by each node; 0: not forwarded
 
 
 @dataclass(frozen=True, slots=True)
 class BreakLinkForced:
     """Close this link and build it again (2.3)."""
 
-    ttl: int = TTL
+    ttl: int = TTL  # lowered by each node; 0: not forwarded
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +64,20 @@ class Unusable:
     """A LOOP that cannot be interpreted: answered, counted, never forwarded (2.3)."""
 
     reason: str  # a stable label
-    ttl: int = 0
+    ttl: int = 0  # as sent
 
 
-Loop = Leader | LinkBroken | BreakLinkForced
-Message = User | Loop | Unusable
+Loop = Leader | LinkBroken | BreakLinkForced  # messages between nodes about the ring itself
+Message = User | Loop | Unusable  # what a `Connection` yields
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
     """A tail that waits for a predecessor (3.1)."""
 
-    group: int
-    leader: bytes
-    node: bytes
+    group: int  # 1 to MAX_GROUP
+    leader: bytes  # of the sender's ring
+    node: bytes  # the sender: a host to connect to
     service: bytes  # its TCP port in decimal, or the name of a service
 
 
@@ -85,8 +85,8 @@ class Open:
 class Find:
     """The leader of a ring that looks for other rings of its group (3.2)."""
 
-    group: int
-    leader: bytes
+    group: int  # 1 to MAX_GROUP
+    leader: bytes  # the sender
 
 
-Beacon = Open | Find
+Beacon = Open | Find  # datagrams to all nodes of the network

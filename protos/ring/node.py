@@ -36,19 +36,19 @@ MAX_MEMBERS = 1000  # names remembered, without those unheard for longest
 class Break:
     """How a link was lost last."""
 
-    at: float
+    at: float  # seconds, of the owner's clock
     side: str  # "inbound" or "outbound"
-    why: str
+    why: str  # for the log
 
 
 class Node:
     """A node. It starts with its store away (4.7): call `store_back`."""
 
     def __init__(self, name: bytes, group: int, service: bytes, times: Times) -> None:
-        self.name = name
-        self.group = group
-        self.last_break: Break | None = None
-        self.breaks = 0
+        self.name = name  # of this node (1.2)
+        self.group = group  # 1 to MAX_GROUP
+        self.last_break: Break | None = None  # how the last link was lost
+        self.breaks = 0  # number of links lost
         self.members: OrderedDict[bytes, float] = (
             OrderedDict()
         )  # other nodes, and when each was last heard of
@@ -56,6 +56,7 @@ class Node:
         self._silence_s = times.lost_s / 2  # of a predecessor that is closed as well (4.6)
         self._absent = ExpiringSet(times.absent_s)  # names whose proposals went around (4.6)
         self._action_queue = action_queue = ActionQueue()
+        # the election of the leader, as this node knows it
         self.election = Election(
             name,
             group,
@@ -65,7 +66,8 @@ class Node:
             self._went_round,
             self._open_ring,
         )
-        self.head = Head(name, times, action_queue)
+        self.head = Head(name, times, action_queue)  # the outbound side: its `state` and `successor`
+        # the inbound side: its `state`, `link` and `name`
         self.tail = Tail(times, action_queue, self._announce, self._opened, self._linked)
         self._starved_tails = StarvedTails(name, times)
 

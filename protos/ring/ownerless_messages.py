@@ -24,8 +24,8 @@ class Passes:
 class Questions:
     """Questions, as USER payloads, to be queued directly before and behind a forwarded payload; or none."""
 
-    before: bytes = b""
-    behind: bytes = b""
+    before: bytes = b""  # a USER payload; empty: no questions
+    behind: bytes = b""  # a USER payload; empty: no questions
 
     def with_between(self, payload: bytes) -> list[bytes]:
         """Return all payloads to queue, in order. A payload may be empty: it is forwarded like any other."""

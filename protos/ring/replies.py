@@ -71,10 +71,10 @@ def encode_request(request: ClientRequest) -> bytes:
 class ReplyHead(NamedTuple):
     """The first HEAD_BYTES octets of a reply; `size` octets of message follow."""
 
-    operation: Operation
-    sender: bytes
-    queue: bytes
-    size: int
+    operation: Operation  # OK or ERROR
+    sender: bytes  # the sender_name of the request
+    queue: bytes  # the queue_id of the request
+    size: int  # octets of the message that follows
 
 
 def parse_reply(head: bytes) -> ReplyHead:

@@ -18,16 +18,16 @@ from protos.types import PeerError
 class Create:
     """create_queue; `queue` has 1 to MAX_FIELD_NAME octets, none of them NUL, here as in the others."""
 
-    echo: bytes
-    queue: bytes
+    echo: bytes  # 510 octets
+    queue: bytes  # 1 to MAX_FIELD_NAME octets without NUL
 
 
 @dataclass(frozen=True, slots=True)
 class Destroy:
     """destroy_queue."""
 
-    echo: bytes
-    queue: bytes
+    echo: bytes  # 510 octets
+    queue: bytes  # 1 to MAX_FIELD_NAME octets without NUL
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,18 @@ class Push:
     Each record is `u32 N, N octets`, exactly as sent: the end of an OK to a pull is the record itself.
     """
 
-    echo: bytes
-    queue: bytes
-    records: list[bytes]
+    echo: bytes  # 510 octets
+    queue: bytes  # 1 to MAX_FIELD_NAME octets without NUL
+    records: list[bytes]  # `u32 N, N octets` each, exactly as sent
 
 
 @dataclass(frozen=True, slots=True)
 class Pull:
     """`count` consecutive pulls of one sender from one queue, 1 to MAX_RUN; each gets a reply of its own."""
 
-    echo: bytes
-    queue: bytes
-    count: int
+    echo: bytes  # 510 octets
+    queue: bytes  # 1 to MAX_FIELD_NAME octets without NUL
+    count: int  # 1 to MAX_RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +59,20 @@ class Refused:
     request's head is ever parsed.
     """
 
-    operation: Operation
-    echo: bytes
-    reason: str
-    close: bool
+    operation: Operation  # that was requested
+    echo: bytes  # 510 octets
+    reason: str  # a key of REFUSALS
+    close: bool  # close the connection after the reply
 
 
-ClientRequest = Create | Destroy | Push | Pull
-ClientEvent = ClientRequest | Refused
+ClientRequest = Create | Destroy | Push | Pull  # a request of a client
+ClientEvent = ClientRequest | Refused  # what a `ClientConnection` yields
 
-REFUSALS = {  # reason: what the ERROR says (5.6)
+REFUSALS = {
     "empty_queue_name": "queue name is empty",
     "endless_queue_name": "queue name has no end",
     "message_too_large": "message is too large",
-}
+}  # reason of a `Refused`: the text of its ERROR (5.6)
 
 
 class Found(NamedTuple):

@@ -31,14 +31,14 @@ class DropReason(enum.Enum):
 class Answer:
     """A reply to this node: give it to the client that waits for it; without one, drop it unsettled (5.3)."""
 
-    frame: Frame
+    frame: Frame  # the reply
 
 
 @dataclass(frozen=True, slots=True)
 class CameBack:
     """This node's own request, unserved: `no node serves this queue`, if a client still waits for it (5.3)."""
 
-    frame: Frame
+    frame: Frame  # the request
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,32 +49,32 @@ class Request:
     is gone (5.4).
     """
 
-    frame: Frame
-    questions: Questions = NOTHING
-    again: bool = False
+    frame: Frame  # the request
+    questions: Questions = NOTHING  # to forward with it
+    again: bool = False  # True if it was carried out here before
 
 
 @dataclass(frozen=True, slots=True)
 class Settle:
     """Another node's settlement: settle if its id is known here, else forward it (5.4)."""
 
-    frame: Frame
+    frame: Frame  # the settlement
 
 
 @dataclass(frozen=True, slots=True)
 class PassOn:
     """A reply for another node (5.3)."""
 
-    frame: Frame
-    questions: Questions = NOTHING
+    frame: Frame  # the reply
+    questions: Questions = NOTHING  # to forward with it
 
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
     """Not a queue operation: put it into the inbox, if one is bound; forward it if `forward_user` is set (5.5)."""
 
-    payload: bytes
-    questions: Questions = NOTHING
+    payload: bytes  # of the USER, unchanged
+    questions: Questions = NOTHING  # to forward with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class TakenOff:
 class Drop:
     """Answer with `A` and count it by the label; nothing else."""
 
-    why: DropReason
+    why: DropReason  # the label to count it by
 
 
-Route = Answer | CameBack | Request | Settle | PassOn | Deliver | TakenOff | Drop
+Route = Answer | CameBack | Request | Settle | PassOn | Deliver | TakenOff | Drop  # decisions of a `Relay`

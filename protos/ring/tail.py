@@ -42,6 +42,7 @@ TAIL: dict[TailState, dict[TailMove, TailState]] = {
     },
     TailState.LINKED: {TailMove.LOST: TailState.OPEN, TailMove.STORE_AWAY: TailState.AWAY},
 }
+"""The states of a tail, and where each move leads (3.5)."""
 
 
 class Tail:

@@ -26,7 +26,7 @@ class Relay:
     """One node's memory of messages that passed, and the decision about each new one.
 
     It keeps `remembered` entries of each kind, in memory only. After a restart, or with too many entries, messages are
-    forwarded more often than needed. seed: some octets, at most 64, that this node never used before (see Laps).
+    forwarded more often than needed. `seed` is some octets, at most 64, that this node never used before (see Laps).
 
     Carry the decisions out in order: so forwarded messages stay in order.
     """

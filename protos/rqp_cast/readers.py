@@ -83,9 +83,9 @@ class Damaged:
     `message_too_large`, `truncated` or `timed_out`.
     """
 
-    reason: Reason
-    data: bytes
-    detail: str
+    reason: Reason  # INJURED or PARTIALLY_RECEIVED
+    data: bytes  # what came of its data
+    detail: str  # `other_key`, `message_too_large`, `truncated` or `timed_out`
 
 
 class DataReader:

@@ -25,8 +25,8 @@ class Insert:
     `record` is `u32 message_size, data`. An uncertain message has ZERO_ID: nothing is remembered of it.
     """
 
-    record: bytes
-    id: int
+    record: bytes  # `u32 message_size, data`
+    id: int  # of a certain message, u32; else ZERO_ID
     agent: str  # the sending agent: an IPv4 address
 
 
@@ -38,9 +38,9 @@ class BuryReceived:
     `detail` is a more precise label.
     """
 
-    reason: str
-    data: bytes
-    detail: str
+    reason: str  # of the dead letter
+    data: bytes  # what came of the message
+    detail: str  # a more precise label
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,16 @@ class Free:
     `ports_rest`: no DATA_MSG has come, so a late one must not reach another session on these ports (1.2).
     """
 
-    ports_rest: bool
+    ports_rest: bool  # True: keep the ports closed for PORT_REST_S
 
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
     """Connect to the sender's endtransmission_port and send END_TRANSMISSION_MSG; on failure do nothing (3.5)."""
 
-    endtransmission_port: int
-    id: int
-    result: Result
+    endtransmission_port: int  # TCP, of the sender
+    id: int  # of the message, u32
+    result: Result  # whether it was inserted
 
 
-ReceiverAction = Insert | BuryReceived | Free | Confirm
+ReceiverAction = Insert | BuryReceived | Free | Confirm  # what a `ReceiverSession` returns

@@ -41,3 +41,4 @@ RECEIVER_TRANSITIONS: dict[ReceiverState, dict[ReceiverMove, ReceiverState]] = {
     ReceiverState.INSERTING: {ReceiverMove.INSERTED: ReceiverState.END},
     ReceiverState.END: {},
 }
+"""The states of a session, and where each move leads (5)."""

@@ -18,8 +18,8 @@ _NUMBERS = re.compile(r"[0-9.]+")  # a name of digits and dots alone is meant as
 class Host:
     """A machine that may have the queue: a DNS name or an IPv4 address, and its request_port."""
 
-    name: str
-    request_port: int = REQUEST_PORT
+    name: str  # a DNS name or an IPv4 address
+    request_port: int = REQUEST_PORT  # UDP
 
     def __str__(self) -> str:
         return self.name if self.request_port == REQUEST_PORT else f"{self.name}:{self.request_port}"
@@ -29,25 +29,28 @@ class Host:
 class BadLine:
     """A line that names no machine: its number from 1, its text, and what is wrong with it."""
 
-    number: int
-    text: str
-    problem: str
+    number: int  # from 1
+    text: str  # without spaces around it
+    problem: str  # what is wrong with it
 
 
 @dataclass(frozen=True, slots=True)
 class Rqprc:
     """The content of a file: each machine once, in the file's order, and the lines that were skipped."""
 
-    hosts: tuple[Host, ...]
-    bad_lines: tuple[BadLine, ...]
+    hosts: tuple[Host, ...]  # each machine once, in the file's order
+    bad_lines: tuple[BadLine, ...]  # lines that were skipped
 
 
 def parse_rqprc(
     text: str, standard_port: int = REQUEST_PORT, read: Callable[[str, int], Host | str] | None = None
 ) -> Rqprc:
-    """Parse a whole file and skip bad lines. standard_port: of lines that name none.
+    """Parse a whole file and skip bad lines.
 
-    read: parses one machine with that port, or returns what is wrong; `read_host` if none is given.
+    Args:
+        text: The file's content.
+        standard_port: Of lines that name none.
+        read: Parses one machine with that port, or returns what is wrong; None: `read_host`.
     """
     read = read or read_host
     hosts: dict[Host, None] = {}

@@ -50,7 +50,7 @@ class SenderSettings:
     broken_off_s: float = CONNECT_TIMEOUT_S  # for a FAILURE that says why the connection broke
     max_attempts: int = 20  # FAILUREs before a message is given up
     first_backoff_s: float = 1.0  # after the first FAILURE; doubles with each
-    max_backoff_s: float = 60.0
+    max_backoff_s: float = 60.0  # the longest pause after a FAILURE
     dedupe_window_s: float = 24 * 3600.0  # how long receivers remember an id (5.4)
     hold_margin_s: float = 3600.0  # a message is repeated only for the window less this
 

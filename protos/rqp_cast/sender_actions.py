@@ -49,9 +49,9 @@ class Kept:
 class Outgoing:
     """The message to send next. An uncertain one has ZERO_ID, and nothing was kept with it."""
 
-    quality: Quality
-    id: int
-    kept: Kept = Kept()
+    quality: Quality  # certain or uncertain
+    id: int  # u32; ZERO_ID for an uncertain one
+    kept: Kept = Kept()  # what an earlier attempt stored with it
 
     @property
     def is_certain(self) -> bool:
@@ -63,11 +63,11 @@ class Outgoing:
 class Offer:
     """An ACCEPT_SENDER_MSG from `source`; `agent` identifies its sender in later attempts (2.2)."""
 
-    agent: str
-    source: str
-    key: int
-    accept_port: int
-    data_port: int
+    agent: str  # IPv4, identifies the receiving agent
+    source: str  # IPv4, from which the answer came
+    key: int  # of the queue, u32
+    accept_port: int  # TCP, for ACCEPT_RECEIVER_MSG
+    data_port: int  # TCP, for DATA_MSG
 
     @classmethod
     def of(cls, message: AcceptSenderMsg, source: str, trust_address: bool) -> "Offer":
@@ -80,7 +80,7 @@ class Offer:
 class Ask:
     """Listen on findreceiver_port, send QUESTION_MSG: to all of .rqprc, or only to `receiver` if it is there (3.1)."""
 
-    receiver: str | None
+    receiver: str | None  # IPv4; None: all machines of .rqprc
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +90,16 @@ class Approve:
     For a certain message endtransmission_port is opened before: T_WAIT4 is counted from here.
     """
 
-    offer: Offer
-    quality: Quality
-    id: int
+    offer: Offer  # the answer that was taken
+    quality: Quality  # of the message
+    id: int  # of the message
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
     """Keep this with the message, durably, before what follows; if that fails, `failed` (4.2)."""
 
-    kept: Kept
+    kept: Kept  # to be stored with the message
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class SendData:
     Otherwise `failed`. Report `sent` as soon as the last octet may have left: when the kernel takes it.
     """
 
-    offer: Offer
+    offer: Offer  # the answer that was taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,53 +119,53 @@ class CloseAll:
     `is_timed_out`: its port rests for PORT_REST_S, since a late END_TRANSMISSION_MSG may still come.
     """
 
-    is_timed_out: bool
+    is_timed_out: bool  # True: the port rests
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
     """The message is done: remove it from the transmission queue (FINAL_STATE)."""
 
-    why: Why
+    why: Why  # how the attempt ended
 
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
     """Uncertain and not sent: put it back into the transmission queue (BEFORE_TRANSMISSION_STATE)."""
 
-    why: Why
+    why: Why  # how the attempt ended
 
 
 @dataclass(frozen=True, slots=True)
 class MoveToEnd:
     """Certain and not confirmed: move it behind the other messages for its key, keeping this with it (4.1, 4.2)."""
 
-    why: Why
-    kept: Kept
+    why: Why  # how the attempt ended
+    kept: Kept  # to be stored with the message
 
 
 @dataclass(frozen=True, slots=True)
 class Bury:
     """Move it to the dead letters, with `why` as the reason (FINAL_STATE)."""
 
-    why: Why
-    kept: Kept
+    why: Why  # the reason of the dead letter
+    kept: Kept  # to be stored with the message
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
     """Never send it again, as its receiver may have forgotten it: move it to the dead letters and alert (4.2)."""
 
-    kept: Kept
+    kept: Kept  # to be stored with the message
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
     """Close the connection that this came from, and count it. Nothing else changes."""
 
-    why: Unheard
+    why: Unheard  # the label to count it by
 
 
 SenderAction = (
     Ask | Approve | Keep | SendData | CloseAll | Remove | PutBack | MoveToEnd | Bury | Hold | Refuse
-)
+)  # what a `Sender` returns

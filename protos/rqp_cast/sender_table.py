@@ -75,3 +75,4 @@ SENDER_TRANSITIONS: dict[SenderState, dict[SenderMove, SenderState]] = {
     },
     SenderState.PAUSING: {SenderMove.RESTED: SenderState.IDLE},
 }
+"""The states of a sending agent, and where each move leads (4)."""

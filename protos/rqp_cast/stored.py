@@ -17,8 +17,8 @@ class FileDamaged(ValueError):
 
     def __init__(self, reason: str, offset: int, detail: str) -> None:
         super().__init__(f"{reason} at byte {offset:,}: {detail}")
-        self.reason = reason
-        self.offset = offset
+        self.reason = reason  # `message_too_large`, `unknown_reason` or `truncated`
+        self.offset = offset  # where the damaged GARBAGE_MSG begins, bytes
 
 
 def encode_t_msg(message: TMsg) -> bytes:
@@ -54,7 +54,12 @@ class GarbageReader:
     __slots__ = ("_held", "_max_message_bytes", "_offset", "_skip", "skipped")
 
     def __init__(self, max_message_bytes: int, skip: int = 0) -> None:
-        """skip: number of messages to skip, regardless of their reasons."""
+        """Begin at the start of a file.
+
+        Args:
+            max_message_bytes: Larger ones are damage.
+            skip: How many to skip, whatever their reasons.
+        """
         self._max_message_bytes = max_message_bytes
         self._skip = skip
         self.skipped = 0  # of them, up to now

@@ -23,37 +23,37 @@ class Failure(Enum):
 class AskAvailability:
     """Send MSG_QUEUE_AVAILABLE_REQUEST on a new connection to `peer`, kept for all that follows (3.3)."""
 
-    peer: Peer
+    peer: Peer  # the caller's name of it
 
 
 @dataclass(frozen=True, slots=True)
 class RequestQueue:
     """Send MSG_QUEUE_REQUEST on the connection to `peer`."""
 
-    peer: Peer
+    peer: Peer  # the caller's name of it
 
 
 @dataclass(frozen=True, slots=True)
 class SendData:
     """Send MSG_DATA of `count` pending messages, from index `start` on; 0 is the oldest."""
 
-    peer: Peer
-    start: int
-    count: int
+    peer: Peer  # the caller's name of it
+    start: int  # index of the first one; 0 is the oldest
+    count: int  # of messages
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
     """Remove the first `count` pending messages: confirmed, or UNRELIABLE and sent."""
 
-    count: int
+    count: int  # of messages
 
 
 @dataclass(frozen=True, slots=True)
 class ToDeadLetters:
     """Move the first pending message, an UNRELIABLE one, to the dead letters."""
 
-    failure: Failure
+    failure: Failure  # why it was not delivered
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,18 @@ class ReportFailure:
     `unconfirmed` messages had been sent: they are unsent again, and may arrive twice.
     """
 
-    failure: Failure
-    retry_at: float
-    unconfirmed: int
+    failure: Failure  # why it was not delivered
+    retry_at: float  # seconds, of the clock of `now`
+    unconfirmed: int  # messages that had been sent
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
     """Close the connection to `peer`, and report neither its confirms nor its loss any more."""
 
-    peer: Peer
+    peer: Peer  # the caller's name of it
 
 
-Action = AskAvailability | RequestQueue | SendData | Remove | ToDeadLetters | ReportFailure | Close
+Action = (
+    AskAvailability | RequestQueue | SendData | Remove | ToDeadLetters | ReportFailure | Close
+)  # what a `Sender` returns

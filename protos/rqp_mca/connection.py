@@ -10,7 +10,7 @@ from protos.rqp_mca.wire import Limits, Profile
 from protos.types import PeerError
 
 
-class _Connection(ConnectionInput[EventT]):
+class AgentConnection(ConnectionInput[EventT]):
     """The common part of both sides; `profile` is None until the first octet has determined it."""
 
     __slots__ = ("_limits", "_readers", "profile")
@@ -48,7 +48,7 @@ class _Connection(ConnectionInput[EventT]):
         return read(data, start, layout, self._limits)
 
 
-class ReceiverConnection(_Connection[Request]):
+class ReceiverConnection(AgentConnection[Request]):
     """Parses what a receiving MCA reads: data and requests, in the sender's profile; knows no queues.
 
     Answers are encoded in `profile`, None before the first octet.
@@ -63,7 +63,7 @@ class ReceiverConnection(_Connection[Request]):
         super().__init__(None, TO_RECEIVER, limits)
 
 
-class SenderConnection(_Connection[Confirm]):
+class SenderConnection(AgentConnection[Confirm]):
     """Parses what a sending MCA reads: confirms, in its own profile. `Sender` checks what may come when.
 
     PeerError reasons: `bad_uint4`, `bad_padding` (1.2), `unknown_message`, `unexpected_message` (1.4), `truncated`,

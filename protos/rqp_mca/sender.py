@@ -46,7 +46,7 @@ class Sender(Machine):
 
     def __init__(self, queue_id: int, settings: SenderSettings) -> None:
         super().__init__()
-        self.queue_id = queue_id
+        self.queue_id = queue_id  # of the destination, u32
         self.receiver: Peer | None = None  # has the queue, reserved for us (3.4)
         self.unconfirmed = 0  # messages that are out, the first of the pending ones
         self._settings = settings
@@ -120,7 +120,11 @@ class Sender(Machine):
     def received(self, peer: Peer, confirm: Confirm, now: float, awaited: int | None = None) -> list[Action]:
         """Handle a confirm of `peer`; an unexpected one closes its connection (3.3).
 
-        awaited: how many messages were out when this came, if more may have been sent since; it confirms no others.
+        Args:
+            peer: Who sent it.
+            confirm: An event of its `SenderConnection`.
+            now: Seconds.
+            awaited: How many messages were out when this came, if more may have been sent since; it confirms no others.
         """
         match confirm:
             case AvailableConfirm(self.queue_id) if peer in self._search.asked:

@@ -36,11 +36,6 @@ class Move(Enum):
     PAUSED_ENOUGH = "the pause is over, or a peer is new"
 
 
-_GIVEN_UP = {
-    Move.NOBODY_RELIABLE: State.STOPPED,
-    Move.NOBODY_UNRELIABLE: State.IDLE,
-    Move.WITHDRAWN: State.IDLE,
-}
 TRANSITIONS: dict[State, dict[Move, State]] = {
     State.IDLE: {
         Move.SENT_RELIABLE: State.AWAITING_MESSAGE,
@@ -52,14 +47,18 @@ TRANSITIONS: dict[State, dict[Move, State]] = {
         Move.ASKED_NEWCOMER: State.AWAITING_QUEUE_REQUEST,
         Move.PEER_GONE: State.AWAITING_QUEUE_REQUEST,
         Move.ASKED_ENOUGH: State.AWAITING_QUEUE,
-        **_GIVEN_UP,
+        Move.NOBODY_RELIABLE: State.STOPPED,
+        Move.NOBODY_UNRELIABLE: State.IDLE,
+        Move.WITHDRAWN: State.IDLE,
     },
     State.AWAITING_QUEUE: {
         Move.PEER_GONE: State.AWAITING_QUEUE,
         Move.CANDIDATE_FAILED: State.AWAITING_QUEUE,
         Move.RESERVED_RELIABLE: State.AWAITING_MESSAGE,
         Move.RESERVED_UNRELIABLE: State.IDLE,
-        **_GIVEN_UP,
+        Move.NOBODY_RELIABLE: State.STOPPED,
+        Move.NOBODY_UNRELIABLE: State.IDLE,
+        Move.WITHDRAWN: State.IDLE,
     },
     State.AWAITING_MESSAGE: {
         Move.SENT_RELIABLE: State.AWAITING_MESSAGE,  # while the window has room (3.3)
@@ -74,3 +73,4 @@ TRANSITIONS: dict[State, dict[Move, State]] = {
         Move.WITHDRAWN: State.IDLE,
     },
 }
+"""The states of a sending agent, and where each move leads (3)."""

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-RQP_PORT: Final = 11311
+RQP_PORT: Final = 11311  # TCP, of receiving agents
 MAX_U32 = (1 << 32) - 1  # the largest queue_id
 MAX_UINT4 = 15
 

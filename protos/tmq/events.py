@@ -9,28 +9,28 @@ from protos.tmq.wire import Operation
 class Create:
     """CREATE: `name` has 1 to `max_name_bytes` bytes, any bytes."""
 
-    name: bytes
+    name: bytes  # 1 to `max_name_bytes` bytes, any bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
     """DELETE: `name` as in Create."""
 
-    name: bytes
+    name: bytes  # 1 to `max_name_bytes` bytes, any bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
     """OPEN: `name` as in Create."""
 
-    name: bytes
+    name: bytes  # 1 to `max_name_bytes` bytes, any bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
     """CLOSE: `mqid` is 64 bytes as sent, perhaps of no queue."""
 
-    mqid: bytes
+    mqid: bytes  # 64 bytes as sent, perhaps of no queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +40,24 @@ class Enqueue:
     Each record is `u32 N, N bytes`, exactly as sent: a DNQ's reply is the record itself.
     """
 
-    mqid: bytes
-    records: list[bytes]
+    mqid: bytes  # 64 bytes as sent
+    records: list[bytes]  # `u32 N, N bytes` each, exactly as sent
 
 
 @dataclass(frozen=True, slots=True)
 class Dequeue:
     """`count` consecutive DNQs of one MQID, 1 to MAX_RUN; each gets a reply of its own."""
 
-    mqid: bytes
-    count: int
+    mqid: bytes  # 64 bytes as sent
+    count: int  # 1 to MAX_RUN
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
     """`count` consecutive SELECTs of one MQID, 1 to MAX_RUN; each gets a reply of its own."""
 
-    mqid: bytes
-    count: int
+    mqid: bytes  # 64 bytes as sent
+    count: int  # 1 to MAX_RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ class Refused:
     consumed; with it nothing after the request's head is parsed.
     """
 
-    operation: Operation
-    reason: str
-    close: bool
+    operation: Operation  # says which reply of failure the client gets
+    reason: str  # `bad_name`, `name_too_long` (2.1) or `message_too_large` (7.1)
+    close: bool  # close the connection after the reply
 
 
 Request = (
@@ -99,5 +99,5 @@ Request = (
     | TransactionStart
     | TransactionEnd
     | TransactionAbort
-)
-Event = Request | Refused
+)  # a request of a client
+Event = Request | Refused  # what a `Connection` yields

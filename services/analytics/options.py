@@ -1,4 +1,4 @@
-"""Parse the options of the data source `redis_stream`: texts whose names ignore case."""
+"""Parse the options of the data source `redis_stream`: texts, whose names are not case-sensitive."""
 
 from __future__ import annotations
 
@@ -23,33 +23,44 @@ MAX_NUMBER = 1 << 31
 
 
 class OptionError(ValueError):
-    """An option is invalid; the text says what to write."""
+    """An option is unknown, missing or invalid; the text says what to write."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """The selected streams and ranges, and how they are read."""
+    """Checked options of a query. `parse` makes them of Spark's texts."""
 
-    url: str = field(repr=False)  # contains a password
-    kind: Kind = Kind.ENTRIES
-    stream: str = ""  # only for `entries`
-    domains: tuple[str, ...] = ()  # empty: all
-    queues: tuple[str, ...] = ()  # empty: all; only for `dead`
-    start: str | dict[str, str] = BEGINNING  # exclusive; by stream, or for all
-    end: str | dict[str, str] = ""  # inclusive; '': the last entry at planning
-    rows_per_partition: int = 100_000
-    min_partitions: int = 1
-    page_rows: int = 250
-    bodies: int = WHOLE
-    fail_on_loss: bool = True
-    fail_on_malformed: bool = False
-    reply_timeout_s: float = 30.0
-    patience_s: float = 30.0
-    max_rows: int = 0  # of a batch of a streaming query; 0: unlimited
+    # options `url`, `username`, `password`, `passwordFile`: the store
+    url: str = field(repr=False)
+    kind: Kind = Kind.ENTRIES  # option `kind`: `entries`, `dead` or `samples`
+    stream: str = ""  # option `stream`: the key, only of `entries`
+    domains: tuple[str, ...] = ()  # option `domain`: only these, of `dead` and `samples`
+    queues: tuple[str, ...] = ()  # option `queue`: only these, of `dead`
+    # option `start`: the id behind which to read, of each stream or of all
+    start: str | dict[str, str] = BEGINNING
+    # option `end`: the id up to which to read; '': the last one when the query is planned
+    end: str | dict[str, str] = ""
+    rows_per_partition: int = 100_000  # option `rowsPerPartition`: entries of one task, about
+    min_partitions: int = 1  # option `minPartitions`: of each stream, about
+    page_rows: int = 250  # option `pageRows`: entries of one request to the store
+    bodies: int = WHOLE  # option `bodies`: octets of each body to keep; -1: all
+    fail_on_loss: bool = True  # option `failOnDataLoss`: fail if entries are missing
+    fail_on_malformed: bool = False  # option `onMalformed` is `fail`: fail at an unreadable entry
+    reply_timeout_s: float = 30.0  # option `readTimeoutS`: seconds that one answer may take
+    patience_s: float = 30.0  # option `connectTimeoutS`: seconds for which an unreachable store is retried
+    max_rows: int = 0  # option `max_rows`: of one batch of a streaming query; 0: all there are
 
     @classmethod
     def parse(cls, told: Mapping[str, str]) -> Options:
-        """Parse the options. Raises OptionError."""
+        """Check options as Spark passes them.
+
+        Args:
+            told: Texts by option name, in any case. Without `url`, the environment's `PENSTOCK_STORE__URL` or
+                `REDIS_URL` is used.
+
+        Raises:
+            OptionError: For an option that is unknown, missing, invalid, or of no use with this `kind`.
+        """
         given = {name.lower(): value for name, value in told.items()}
         unknown = sorted(set(given) - KNOWN)
         if unknown:
@@ -76,11 +87,11 @@ class Options:
         )
 
     def start_of(self, key: str) -> str:
-        """Return the start of a stream."""
+        """Return the id behind which to read the stream with this key."""
         return self.start if isinstance(self.start, str) else self.start.get(key, BEGINNING)
 
     def end_of(self, key: str) -> str:
-        """Return the end of a stream. Streams that are missing in an object are not read."""
+        """Return the id up to which to read the stream with this key; a stream that `end` does not name is not read."""
         return self.end if isinstance(self.end, str) else self.end.get(key, BEGINNING)
 
 

@@ -25,29 +25,41 @@ NAME = "redis_stream"
 
 
 def spark_schema(kind: Kind) -> StructType:
-    """Return the Spark schema of a kind."""
+    """Return the schema of the table of this kind."""
     return from_arrow_schema(arrow_schema(kind))
 
 
 class RedisStream(DataSource):
-    """The data source, as `format("redis_stream")`. Raises OptionError for invalid options."""
+    """The data source of `format("redis_stream")`, for batches and streaming queries.
+
+    Spark finds it by its name where Penstock is installed with the extra `analytics`; `spark.dataSource.register` is
+    needed only elsewhere. Spark calls all methods. They raise OptionError for options that cannot be used.
+    """
 
     @classmethod
     def name(cls) -> str:
-        """Return the name for `format`."""
+        """Return the name of the format, `redis_stream`."""
         return NAME
 
     def schema(self) -> StructType:
-        """Return the columns of the selected kind."""
+        """Return the columns, which depend on the option `kind`; times are UTC."""
         return spark_schema(self._parsed().kind)
 
     def reader(self, schema: StructType) -> RedisReader:
-        """Return the reader of a batch."""
+        """Return a reader of a batch: up to the end of the streams when the query is planned.
+
+        Args:
+            schema: The columns to read, some or all of those of `schema`.
+        """
         options = self._parsed()
         return RedisReader(options, _names_of(schema, options.kind))
 
     def streamReader(self, schema: StructType) -> Following:
-        """Return the reader of a streaming query."""
+        """Return a reader of a streaming query, whose offsets are ids of entries for each stream.
+
+        Args:
+            schema: The columns to read, some or all of those of `schema`.
+        """
         options = self._parsed()
         return Following(options, _names_of(schema, options.kind))
 
@@ -56,7 +68,7 @@ class RedisStream(DataSource):
 
 
 def _names_of(schema: StructType, kind: Kind) -> list[str]:
-    """Return the selected columns. Raises OptionError for unknown ones."""
+    """Return the names of the requested columns. Raises OptionError for unknown ones."""
     known = {each.name: each.dataType for each in spark_schema(kind)}
     for each in schema:
         if known.get(each.name) != each.dataType:
@@ -68,7 +80,7 @@ def _names_of(schema: StructType, kind: Kind) -> list[str]:
 
 
 class RedisReader(DataSourceReader):
-    """The reader of a batch, up to the ends of the streams at planning."""
+    """A reader of a batch, up to the end of the streams when it is planned."""
 
     def __init__(self, options: Options, names: list[str]) -> None:
         self._options = options

@@ -45,11 +45,7 @@ def _ignore(_reason: str, _number: int) -> None:
 
 
 class Store:
-    """A store with its parts.
-
-    `catalogue` finds, declares and deletes queues, `listing` lists them; `peers` has other systems; `domains` carry
-    messages; `processes` has the processes that use the store; `promises` has its durability guarantees.
-    """
+    """A store with its parts, for one process."""
 
     def __init__(
         self,
@@ -60,18 +56,26 @@ class Store:
         timing: Timing | None = None,
         observe: Callable[[str, int], None] = _ignore,
     ) -> None:
-        """Check the URL without connecting. Raises ValueError for an invalid URL or unusable TLS files.
+        """Check the URL without connecting.
 
-        edge: names this process in session ids and origins. observe(reason, number): called for every refusal and
-        alarm, and at once with 0 for each alarm, so that the first increase of its counter is visible. It may
-        implement `Shell` (the process's connections), `Metered` (counts by queue), `Respondent` (answers requests of
-        other processes) and `Traced` (traces messages).
+        Args:
+            url: The server, as `redis://127.0.0.1:6379`; also `rediss`, `unix`, `redis+sentinel` and `redis+cluster`.
+            edge: Names this process in session ids and origins.
+            pipe: Time-outs of message operations.
+            timing: Intervals of upkeep.
+            observe: Called with a reason and a number for every refusal and alarm, and at once with 0 for each alarm,
+                so that the first increase of its counter is visible. It may implement `Shell` (the process's
+                connections), `Metered` (counts by queue), `Respondent` (answers requests of other processes) and
+                `Traced` (traces messages).
+
+        Raises:
+            ValueError: For an invalid URL or unusable TLS files.
         """
         self._pipe_settings = pipe or PipeSettings()
         waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
-        self.connector = Connector(url, min(waits))
+        self.connector = Connector(url, min(waits))  # opens connections to the server
         check_files(self.connector.url)
-        self.edge = edge
+        self.edge = edge  # the name of this program in session ids and origins
         self._timing = timing or Timing()
         self._observe = observe
         for alarm in ALARMS:
@@ -82,22 +86,23 @@ class Store:
         self.trace_propagation = (
             TracePropagation(self._recorder, self._delivery_spans_of) if self._recorder is not None else None
         )
-        self.registry = Registry(self.connector)
-        self.domains = Domains(self._make_domain)
+        self.registry = Registry(self.connector)  # the catalogue's documents, as they are in Redis
+        self.domains = Domains(self._make_domain)  # the transaction domains in use
         if isinstance(observer, Metered) and (report := observer.meter(self.domains.report)) is not None:
             self.domains.meter(report)
-        self.promises = KeptPromises(self.connector, self.registry)
-        self.peers = Peers(self.registry)
-        self.audit = AuditLog(self.registry)
-        self.ring_nodes = RingNodes(self.registry)
-        self.setup = DomainSetup(self.registry, self.domains)
+        self.promises = KeptPromises(self.connector, self.registry)  # the store's durability guarantees
+        self.peers = Peers(self.registry)  # other systems
+        self.audit = AuditLog(self.registry)  # the audit log
+        self.ring_nodes = RingNodes(self.registry)  # the nodes of rings
+        self.setup = DomainSetup(self.registry, self.domains)  # sets domains up; used by `initialise`
+        # finds, declares and deletes queues
         self.catalogue = Catalogue(self.registry, self.domains, self.setup, self.promises, self.peers)
-        self.listing = Listing(self.registry, self.domains)
-        self.processes = ProcessDirectory(self.connector, self.registry)
+        self.listing = Listing(self.registry, self.domains)  # lists queues, and reads their statistics
+        self.processes = ProcessDirectory(self.connector, self.registry)  # the processes that use the store
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
         self._dead_spans: DeadSpans | None = None
-        self.sampler: Sampler | None = None
+        self.sampler: Sampler | None = None  # None before `start_serving`
         self._reception: Reception | None = None
 
     def _make_domain(self, name: str) -> Domain:
@@ -122,8 +127,15 @@ class Store:
     async def initialise(self, *, accept_loss: bool = False) -> Promises:
         """Set up the store if it is new: functions, dataset, guarantees. Needs an administrator's rights.
 
-        Raises DatasetLost for a domain that was ready and is empty now, unless the loss is accepted, in which case its
-        queues are declared again, empty.
+        Args:
+            accept_loss: Declare the queues of a domain again, empty, if the domain was ready and is empty now.
+
+        Returns:
+            What the store guarantees.
+
+        Raises:
+            DatasetLost: For such a domain, unless the loss is accepted.
+            StoreUnavailable: If the store cannot be reached.
         """
         promises = await self.promises.probe()
         await self.registry.initialise()

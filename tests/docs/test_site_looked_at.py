@@ -21,6 +21,9 @@ FIND = """
 """
 FOUND = "[...document.querySelectorAll('.md-search-result__link')].map(each => each.href)"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+SCROLLING = (
+    "[...document.querySelectorAll('.doc-signature code')].filter(e => e.scrollWidth > e.clientWidth).length"
+)
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -62,4 +65,7 @@ async def test_a_reader_finds_what_there_is_by_day_and_night_and_on_a_telephone(
             await tab.open(f"{home}guarantees/")
             seen.append(await tab.value(BACKGROUND))
             assert await tab.value(TOO_WIDE) <= 0
+        await tab.open(f"{home}reference/api/store/")
+        assert await tab.value(TOO_WIDE) <= 0
+        assert await tab.value(SCROLLING) == 0
         assert seen[0] != seen[1]

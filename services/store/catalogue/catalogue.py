@@ -33,13 +33,13 @@ from services.store.pipeline.outcomes import notify
 
 
 class Catalogue:
-    """The queues of one store by name; `numbers` has them by the numbers of protocols."""
+    """The queues of one store by name."""
 
     def __init__(
         self, registry: Registry, domains: Domains, setup: DomainSetup, promises: KeptPromises, peers: Peers
     ) -> None:
-        """peers: notified of changes of peers, which use the same channel."""
-        self.numbers = Numbers(self._numbered, registry.all_numbers)
+        """Notify `peers` of changes of peers, which use the same channel."""
+        self.numbers = Numbers(self._numbered, registry.all_numbers)  # queues by the numbers of protocols
         self._registry = registry
         self._domains = domains
         self._setup = setup
@@ -74,7 +74,13 @@ class Catalogue:
         self._known.pop(name, None)
 
     async def find(self, name: str) -> Queue:
-        """Return the current queue of this name. Raises QueueUnknown, DatasetLost, StoreUnavailable."""
+        """Return the current queue of this name.
+
+        Raises:
+            QueueUnknown: There is no such queue, or it is being deleted.
+            DatasetLost: The queue's domain was ready and is empty now.
+            StoreUnavailable: The store cannot be reached.
+        """
         return await self._sharing.ask(name)
 
     async def find_leniently(self, name: str) -> tuple[Queue, str]:
@@ -174,9 +180,23 @@ class Catalogue:
     ) -> tuple[Queue, bool]:
         """Create a queue, or with `replace` change it; return the queue and whether it is new.
 
-        seen: the expected current `Registry.document`. internal: allow the name of an internal queue. Raises
-        QueueExists (without replace), QueueChanged (with seen), NameReserved (without internal), DomainMismatch,
-        AckLevelRefused, NumberTaken, StoreUnavailable, OutcomeUnknown.
+        Args:
+            name: 1 to 255 octets.
+            spec: How it stores messages.
+            owner: Who declares it, as `cli`; shown to operators.
+            replace: Change a queue that is there.
+            seen: The expected current `Registry.document`.
+            internal: Allow the name of an internal queue.
+
+        Raises:
+            QueueExists: Without `replace`: the name is taken.
+            QueueChanged: With `seen`: the document is another one.
+            NameReserved: Without `internal`: the name is for internal queues.
+            DomainMismatch: The queue is in another domain, which cannot be changed.
+            AckLevelRefused: The store cannot guarantee the ack level.
+            NumberTaken: Another queue has this number in a protocol, or leads to it.
+            StoreUnavailable: Nothing was done.
+            OutcomeUnknown: The change may have been made.
         """
         if is_internal(name) and not internal:
             raise NameReserved(f"queue {name!r}: {RESERVED}; choose another name")
@@ -239,8 +259,17 @@ class Catalogue:
     async def delete(self, queue: Queue, *, if_empty: bool = False, declared: int | None = None) -> int:
         """Delete the queue with its messages and dead letters; return how many messages were deleted.
 
-        declared: the expected number of declarations. Raises QueueNotEmpty, QueueChanged (with declared),
-        NameReserved (for the queue of a ring node that runs), StoreUnavailable, OutcomeUnknown.
+        Args:
+            queue: Its handle, which stays invalid afterwards.
+            if_empty: Refuse to delete messages or dead letters.
+            declared: The expected number of declarations, see `declared`.
+
+        Raises:
+            QueueNotEmpty: With `if_empty`: it holds messages or dead letters.
+            QueueChanged: With `declared`: it was declared again.
+            NameReserved: It belongs to a ring node that runs.
+            StoreUnavailable: Nothing was done.
+            OutcomeUnknown: It may have been deleted.
         """
         domain = self._domains.get(queue.domain)
         policy = "DeleteIfEmpty" if if_empty else "Delete"

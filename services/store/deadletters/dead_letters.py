@@ -98,8 +98,18 @@ class DeadLetters:
         """Return up to `count` matching dead letters after an id ('' = from the oldest), oldest first.
 
         With a filter, a step compares at most SCAN_LIMIT dead letters, fewer if they are large, and may find none
-        although more follow: continue after `last`. octets: prefix of each body to read, the whole body for a filter
-        with a pattern, whose search takes about `search_s` per step. Raises ValueError for an invalid id.
+        although more follow: continue after `last`.
+
+        Args:
+            after: An id; '' = from the oldest.
+            wanted: Which ones.
+            now_ms: The time for the filter's ages, by the store's clock.
+            count: The greatest number.
+            octets: Prefix of each body to read; all of it for a filter with a pattern.
+            search_s: About how long the search for a pattern may take.
+
+        Raises:
+            ValueError: For an invalid id.
         """
         if after and not is_id(after):
             raise ValueError(f"{after!r} is not the id of a dead letter")
@@ -205,9 +215,16 @@ class DeadLetters:
     async def redrive(self, ids: list[str], target: Queue | None = None, run: str = "") -> RedriveResult:
         """Move up to PAGE dead letters to the end of their queue or of `target`, each in one step.
 
-        They are moved in the order of `ids`, up to about 4 MiB; repeat the call with the rest. run: identifier under
-        which the store counts the moved ones (`moved_by`), even if the answer is lost. Raises DomainMismatch for a
-        target in another domain, QueueUnknown.
+        They are moved in the order of `ids`, up to about 4 MiB; repeat the call with the rest.
+
+        Args:
+            ids: Of the dead letters.
+            target: Another queue of the same domain; None = their own.
+            run: Identifier under which the store counts the moved ones (`moved_by`), even if the answer is lost.
+
+        Raises:
+            DomainMismatch: For a target in another domain.
+            QueueUnknown: One of the queues was deleted.
         """
         goal = target or self._queue
         self.check_target(goal)

@@ -22,8 +22,8 @@ class ConnectedPeer(Protocol):
 class Client:
     """A client of an edge. Unknown properties are empty, and denied if `access` requires them."""
 
-    edge: str
-    address: str = ""
+    edge: str  # the edge that it is connected to
+    address: str = ""  # its IP address
     names: frozenset[str] = frozenset()  # in the verified certificate
 
     @classmethod
@@ -32,5 +32,5 @@ class Client:
         return cls(edge, peer.address, peer.names)
 
 
-# The administrator, and actions that documents themselves start. Every queue admits it.
 INTERNAL_CLIENT = Client("")
+"""The administrator, and actions that documents themselves start. Every queue admits it."""

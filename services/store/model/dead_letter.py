@@ -35,17 +35,17 @@ class DeadLetter:
     """A dead message. Times are ms since 1970 by the store's clock; 0 = never delivered."""
 
     id: str  # opaque; ids of later dead letters sort later
-    reason: str
-    error: str
-    origin: str
+    reason: str  # a label, docs/store.md "Reasons of dead letters"
+    error: str  # the text of the last error, '' without one
+    origin: str  # the producer, as its edge named it
     acquired: int  # deliveries
     failed: int  # of them
-    enqueued_ms: int
-    first_ms: int
-    last_ms: int
-    died_ms: int
-    body: bytes
-    attributes: dict[str, Any]
+    enqueued_ms: int  # when it was put
+    first_ms: int  # of its first delivery
+    last_ms: int  # of its last delivery
+    died_ms: int  # when it became a dead letter
+    body: bytes  # perhaps only a prefix, see `size`
+    attributes: dict[str, Any]  # by name, of MessagePack's types
     note: str = ""  # the note of its last holder (`Messages.note`)
     redriven: int = 0  # number of redrives before it died
     size: int = 0  # octets of the whole body, of which `body` may be a prefix
@@ -84,11 +84,11 @@ class Pattern(Protocol):
 class Filter:
     """A selection of dead letters; an empty filter selects all."""
 
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  # one of these; () = any
     origin: str = ""  # substring of the origin
     older_than_ms: int = 0  # dead for at least this long
-    body: Pattern | None = None
-    ids: tuple[str, ...] = ()
+    body: Pattern | None = None  # matches somewhere in the body
+    ids: tuple[str, ...] = ()  # one of these; () = any
     died_until_ms: int = 0  # by the store's clock; 0 = any time
     until: str = ""  # id of the last one to select; '' = no bound
 

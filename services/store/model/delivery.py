@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 class Delivery:
     """`count` messages of one entry from `start` on; settled, returned or rejected as a whole or after `cut`."""
 
-    queue: Queue
+    queue: Queue  # the queue that it was taken from
     lot: bytes  # the lease batch; '' for a peek, which leases nothing
     entry: bytes  # opaque
     size: int  # messages in the whole entry
-    start: int
-    count: int
+    start: int  # index of the first message in the entry
+    count: int  # of messages
     blob: bytes  # the records with their heads
     stamp: bytes  # "<ms> <origin>"
     history: bytes  # "<acquired> <failed> [<note>]", empty for a first delivery

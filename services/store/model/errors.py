@@ -29,9 +29,9 @@ class StoreUnavailable(StoreError):
     reason = "store_unavailable"
 
     def __init__(self, message: str = "", *, disk: str = "") -> None:
-        """disk: why the store cannot write to its disk, without addresses and paths, as clients may read it."""
+        """Take why the store cannot write to its disk, without addresses and paths, as clients may read it."""
         super().__init__(message)
-        self.names_disk = bool(disk)
+        self.names_disk = bool(disk)  # True if the store cannot write to its disk
         self._outward = disk or self.message
 
     @property
@@ -274,9 +274,9 @@ class QueueUnreadable(StoreFault):
     reason = "queue_unreadable"
 
     def __init__(self, message: str = "", *, is_known: bool = True) -> None:
-        """is_known: its id and domain can be read, so the queue's messages are accessible."""
+        """Say whether id and domain can be read, so that the queue's messages are accessible."""
         super().__init__(message)
-        self.is_known = is_known
+        self.is_known = is_known  # True if the queue's messages are accessible
 
 
 # The names of refusals in replies of functions (lua/publish.lua, lua/commit.lua).

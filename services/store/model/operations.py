@@ -40,23 +40,26 @@ class Phase(IntEnum):
 class Source:
     """A source whose requests are executed in order: a connection.
 
-    client: on whose behalf. Every put and take checks that the queue admits it, so no edge can omit the check, and a
-    changed document applies from the next request on.
+    Every put and take checks that the queue admits its client, so no edge can omit the check, and a changed document
+    applies from the next request on.
     """
 
     __slots__ = ("_admitted", "begins_traces", "call", "client", "phase", "queue", "round", "stopped")
 
     def __init__(self, client: Client, *, begins_traces: bool = True) -> None:
-        """begins_traces: False for forwarded messages, and where `TracePropagation` has sampled already.
+        """Make a source without requests.
 
-        A single message that carries a trace context is traced in any case.
+        Args:
+            client: On whose behalf.
+            begins_traces: False for forwarded messages, and where `TracePropagation` has sampled already. A single
+                message that carries a trace context is traced in any case.
         """
-        self.client = client
-        self.begins_traces = begins_traces
+        self.client = client  # on whose behalf
+        self.begins_traces = begins_traces  # False: messages without a trace context are not traced
         self._admitted: Admission | None = None  # the last check that admitted the client
         self.call: object = None  # the call that carries its last request
-        self.round = 0
-        self.phase = Phase.SETTLE
+        self.round = 0  # of its last request in that call
+        self.phase = Phase.SETTLE  # of its last request in that round
         self.queue: object = None  # the queue of its last ordered put
         self.stopped = False  # an ordered put was refused: all later ones are refused
 
@@ -141,10 +144,10 @@ class Bury:
 class CommitPart:
     """One queue's share of a commit."""
 
-    queue: Queue
-    deliveries: list[Delivery]
-    records: list[bytes]
-    origin: str
+    queue: Queue  # to settle in and to publish to
+    deliveries: list[Delivery]  # to acknowledge
+    records: list[bytes]  # to publish
+    origin: str  # of the records
     holder: str = ""  # as in `Publish`
 
 

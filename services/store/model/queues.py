@@ -39,13 +39,13 @@ class Queue:
     """A handle of one queue. Ids are never reused: a deleted queue's handle stays invalid after CREATE (tmq.md 5.6)."""
 
     name: str  # surrogateescape: any octets
-    qid: str
-    domain: str
+    qid: str  # the id; a queue created again under the same name has another one
+    domain: str  # the transaction domain
     owner: str  # 'edge:tmq', 'file', 'cli', 'kubernetes shop/orders', or 'released <former owner>'
-    spec: QueueSpec
-    keys: tuple[str, ...] = ()
-    replicas: int = 0
-    at_most_once: bool = False
+    spec: QueueSpec  # the current document
+    keys: tuple[str, ...] = ()  # its keys in Redis
+    replicas: int = 0  # that must have a message before it is acknowledged
+    at_most_once: bool = False  # settled before delivery
     admission: Admission | None = None  # from its `access`; None admits every client
     unkept: bool = False  # its ack level exceeds what the store guaranteed when last probed
 

@@ -27,12 +27,20 @@ ENTRY_BYTES = 4096  # an entry is closed when it would grow past this
 class Content:
     """A decoded message: the original body, and the attributes that its protocol gave it."""
 
-    body: bytes
-    attributes: Mapping[str, Any]
+    body: bytes  # as the client sent it
+    attributes: Mapping[str, Any]  # by name, of MessagePack's types
 
 
 def encode(body: bytes, attributes: Mapping[str, Any] | None = None) -> bytes:
-    """Encode one record. Raises ValueError if it would have 16 MiB or more."""
+    """Encode one record.
+
+    Args:
+        body: Any octets.
+        attributes: By name, of MessagePack's types; up to 64 KiB encoded.
+
+    Raises:
+        ValueError: If it would have 16 MiB or more.
+    """
     if not attributes:
         if len(body) > MAX_LENGTH:
             raise ValueError(f"a message may have at most {MAX_LENGTH} octets, this one has {len(body)}")

@@ -144,24 +144,25 @@ class QueueSpec(Document):
     )
     max_length: Number = Field(UNBOUNDED, description="messages; 0 = no bound")
     max_bytes: Number = Field(UNBOUNDED, description="octets of bodies; 0 = no bound")
-    overflow: Overflow = Overflow.REJECT
+    overflow: Overflow = Overflow.REJECT  # what a full queue does with a new message
     message_ttl: Duration = Field(0, alias="messageTTL", description="0s = messages never expire")
     visibility_timeout: Annotated[Duration, AfterValidator(check_timeout)] = Field(
         30_000, description="after this time, messages of a dead edge return to the queue"
     )
     max_deliveries: Number = Field(20, description="failed deliveries before a message is dead; 0 = no bound")
-    dead_letter: DeadLetterSpec = DeadLetterSpec()
+    dead_letter: DeadLetterSpec = DeadLetterSpec()  # how long, and how many, are kept
     ack_level: AckLevel = Field(
         STRICTEST,
         description="where a message is stored before it is acknowledged: memory, fsync, replicated:<n>; '' = the "
         "strictest that the store can guarantee",
     )
-    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    delivery: Delivery = Delivery.AT_LEAST_ONCE  # when a delivered message is settled
     paused: bool = Field(False, description="whether puts and takes are refused")
+    # what happens to the queue when its document is deleted
     deletion_policy: Annotated[DeletionPolicy, AfterValidator(check_deletion_policy)] = DeletionPolicy.RETAIN
-    access: Access = Access()
-    bindings: Bindings = Bindings()
-    remote: Remote | None = None
+    access: Access = Access()  # which clients may put and take
+    bindings: Bindings = Bindings()  # how protocols address it
+    remote: Remote | None = None  # the system to which its messages are sent
 
     @model_validator(mode="after")
     def _is_in_the_log_domain(self) -> Self:
@@ -282,10 +283,11 @@ class NamedQueueSpec(QueueSpec):
 class QueueDocument(Document):
     """A complete Queue document, as in queues.yaml."""
 
+    # version of the fields
     api_version: Literal["penstock.dev/v1alpha1"] = Field(API_VERSION, alias="apiVersion")
-    kind: Literal["Queue"] = "Queue"
-    metadata: Metadata
-    spec: NamedQueueSpec = NamedQueueSpec()
+    kind: Literal["Queue"] = "Queue"  # of the document
+    metadata: Metadata  # name and labels
+    spec: NamedQueueSpec = NamedQueueSpec()  # the queue itself
 
     @property
     def name(self) -> str:

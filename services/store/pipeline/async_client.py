@@ -23,18 +23,37 @@ class AsyncClient:
     """A sequential client of one domain. Every method raises StoreError."""
 
     def __init__(self, pipe: Pipe, *, client: Client = INTERNAL_CLIENT, begins_traces: bool = True) -> None:
-        """Take `client` and `begins_traces` as `Source` does."""
+        """Use the pipe of an open domain (`Store.open_domain`).
+
+        Args:
+            pipe: Of the domain that has the queues.
+            client: On whose behalf; the default is admitted by every queue.
+            begins_traces: As in `Source`.
+        """
         self._pipe = pipe
         self._source = Source(client, begins_traces=begins_traces)
 
     async def publish(self, queue: Queue, records: list[bytes], origin: str) -> Refusals:
-        """Publish 1 to 1,000 records; return (index, error) of each one refused, [] if all are stored."""
+        """Publish 1 to 1,000 records, in order.
+
+        Args:
+            queue: Where to.
+            records: Encoded by `records.encode`.
+            origin: The producer, shown with dead letters.
+
+        Returns:
+            (index, error) of each refused record; [] if all are durable at the queue's ack level.
+        """
         messages = self._pipe.messages
         refusals: Refusals = await answered(partial(messages.publish, self._source, queue, records, origin))
         return refusals
 
     async def take(self, queue: Queue, want: int) -> list[Delivery]:
-        """Lease up to `want` messages (1 to 1,000). If the caller is cancelled, they are returned to the queue."""
+        """Lease up to `want` messages (1 to 1,000); return at once, perhaps without any.
+
+        A delivery may have several messages. Settle, release or reject each one. If the caller is cancelled, they are
+        returned to the queue.
+        """
         answer: Answer[list[Delivery]] = Answer(unwanted=self._give_back)
 
         def taken(got: list[Delivery] | StoreError, more: bool) -> None:
@@ -58,7 +77,14 @@ class AsyncClient:
     async def release(
         self, deliveries: list[Delivery], *, failed: bool = False, to_end: bool = False, error: str = ""
     ) -> None:
-        """Return deliveries to their old places, or to the end of the queue. failed: count it as an attempt."""
+        """Return deliveries to their old places.
+
+        Args:
+            deliveries: What to return.
+            failed: Count it towards `max_deliveries`.
+            to_end: Return them to the end of their queue instead.
+            error: Why it failed, for the dead letter.
+        """
         release = partial(self._pipe.messages.release, self._source, deliveries, failed=failed, to_end=to_end)
         await answered(lambda done: release(error=error, done=done))
 

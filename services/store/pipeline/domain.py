@@ -43,12 +43,12 @@ RECONCILE_STEP = 500  # entries counted in one call
 class Timing:
     """Intervals of a domain's upkeep. Every process does it; the store's functions coordinate them."""
 
-    session_timeout_ms: int = SESSION_TIMEOUT_MS
-    beat_s: float = 10.0
-    sweep_s: float = 5.0
-    upkeep_s: float = 30.0
+    session_timeout_ms: int = SESSION_TIMEOUT_MS  # a session without a heartbeat for this long is dead
+    beat_s: float = 10.0  # between two heartbeats
+    sweep_s: float = 5.0  # between two sweeps of dead sessions
+    upkeep_s: float = 30.0  # between two rounds of expiry, trimming and compaction
     straggler_ms: int = 60_000  # mostly settled entries older than this are compacted
-    sample_s: float = SAMPLE_S
+    sample_s: float = SAMPLE_S  # between two samples
     samples_kept: int = SAMPLES_KEPT  # in a domain; 0: sampling is off
 
 
@@ -67,12 +67,14 @@ class Domain:
         recorder: Recorder | None = None,
     ) -> None:
         """Connect nothing yet. recorder: set if this process is traced."""
-        self.name = name
-        self.keys = DomainKeys(name)
-        self.link = Link(connector, self.keys.epoch)
+        self.name = name  # of the domain
+        self.keys = DomainKeys(name)  # its keys in Redis
+        self.link = Link(connector, self.keys.epoch)  # questions and administration, outside the pipe
+        # puts, takes and settles messages
         self.pipe = Pipe(connector, self.keys, edge, pipe_settings, observe, dataset_changed, recorder)
-        self.tracing = self.pipe.tracing
-        self.tallies = self.pipe.tallies
+        self.tracing = self.pipe.tracing  # None if this process is not traced
+        self.tallies = self.pipe.tallies  # counts by queue
+        # reservations and ownership of queues
         self.claims = Claims(self.keys, self.link, self.tallies, self.function)
         self._timing = timing
         self._observe = observe

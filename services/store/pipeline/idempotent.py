@@ -43,12 +43,20 @@ class Idempotent:
         keep_ms: int = KEEP_TRANSACTIONS_MS,
         digest: str = "",
     ) -> None:
-        """Settle and publish in several queues atomically, once per identifier (remembered for `keep_ms`).
-
-        With a digest, an identifier that was applied with another digest is answered BatchDiffers.
+        """Settle and publish in several queues atomically, once per identifier.
 
         Answers LeaseLost, QueueUnknown, QueueFull, QueuePaused or StoreFull if a part cannot be applied; then none is.
-        Raises DomainMismatch for queues of another domain.
+
+        Args:
+            source: The connection that commits.
+            identifier: The same for each repeat of this commit.
+            parts: One for each queue.
+            done: Called with None once it is applied, now or before.
+            keep_ms: How long the identifier is remembered.
+            digest: Of the contents; an identifier that was applied with another one is answered BatchDiffers.
+
+        Raises:
+            DomainMismatch: For queues of another domain.
         """
         self._commit(
             source, Commit(identifier, parts, keep_ms, digest, lambda outcome: done(_error(outcome)))
@@ -69,9 +77,18 @@ class Idempotent:
     ) -> None:
         """Publish one record once per identity: done(STORED), or done(AGAIN) for a repeat.
 
-        The identity says for how long it is remembered. Answers BatchDiffers, QueueUnknown, QueueFull, ReservationLost
-        and the like if nothing was stored. holder: as in `Messages.publish`; only for a `TransactionId`. reason: the
-        record becomes a dead letter with `error` instead; only for a `JournalNumber`.
+        Answers BatchDiffers, QueueUnknown, QueueFull, ReservationLost and the like if nothing was stored.
+
+        Args:
+            source: The connection that publishes.
+            identity: The same for each repeat; says for how long it is remembered.
+            queue: Where to.
+            record: Encoded by `records.encode`.
+            origin: The producer.
+            done: Called with the outcome.
+            holder: As in `Messages.publish`; only for a `TransactionId`.
+            reason: If given, the record becomes a dead letter with `error`; only for a `JournalNumber`.
+            error: Text for people.
         """
         if isinstance(identity, TransactionId):
             parts = [CommitPart(queue, [], [record], origin, holder)]

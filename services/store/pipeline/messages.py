@@ -67,14 +67,22 @@ class Messages:
         After the first record that does not fit, the rest of the run is refused, too, however small; and so are later
         records of the same origin in the same call.
 
-        holder: the reservation under which to publish (ReservationLost without it), or '?' and a name, which needs only
-        that no other holder has one (QueueReserved).
+        Args:
+            source: The connection that publishes.
+            queue: Where to.
+            records: Encoded by `records.encode`.
+            origin: The producer: the protocol, and the peer's certificate or address.
+            done: Called with (index, error) of each refused record, or with one error for all.
+            holder: The reservation under which to publish (ReservationLost without it), or '?' and a name, which needs
+                only that no other holder has one (QueueReserved).
+            in_order: Once any ordered publish of this source is refused or has an unknown outcome, all later ones are
+                refused (BehindRefused). They must all go to one domain, and under a `holder` that only this source
+                uses.
+            carried: Indexes of the records whose trace context is followed, if the caller decides that
+                (`TracePropagation`); no other record begins a trace.
 
-        in_order: once any ordered publish of this source is refused or has an unknown outcome, all later ones are
-        refused (BehindRefused). They must all go to one domain, and under a `holder` that only this source uses.
-
-        carried: indexes of the records whose trace context is followed, if the caller decides that
-        (`TracePropagation`); no other record begins a trace.
+        Raises:
+            ValueError: For no record or more than 1,000.
         """
         operation = Publish(records, origin, holder, done, source if in_order else None)
         has_traced = self._traced is not None and self._traced.publish(source, queue, operation, carried)
@@ -104,8 +112,16 @@ class Messages:
     def take(self, source: Source, queue: Queue, want: int, done: Taken, *, leased: bool = False) -> None:
         """Lease up to `want` messages (1 to 1,000) to this process; done(deliveries, more).
 
-        Messages of an at-most-once queue are already settled (`Delivery.settled`), unless leased=True, as for a
-        transaction.
+        Args:
+            source: The connection that takes.
+            queue: Where from.
+            want: The greatest number of messages.
+            done: Called with the deliveries, perhaps none, and whether more messages are available.
+            leased: Lease messages of an at-most-once queue, too, as for a transaction. Otherwise they are already
+                settled (`Delivery.settled`).
+
+        Raises:
+            ValueError: For a `want` out of range.
         """
         if self._traced is not None:
             done = self._traced.take(source, done)
@@ -168,7 +184,16 @@ class Messages:
         error: str = "",
         done: Done | None = None,
     ) -> None:
-        """Return messages to their old places, or to the end. failed=True counts towards max_deliveries."""
+        """Return messages to their old places, so that they are delivered again first.
+
+        Args:
+            source: The connection that took them.
+            deliveries: What to return; of any queues.
+            failed: Count it towards `max_deliveries`.
+            to_end: Return them to the end of their queue instead.
+            error: Why it failed, for the dead letter.
+            done: Called once all are returned.
+        """
         if self._traced is not None and deliveries:
             done = self._traced.release(deliveries, failed, to_end, error, done)
         each = join_done(done, len(deliveries))
@@ -184,7 +209,15 @@ class Messages:
         error: str = "",
         done: Done | None = None,
     ) -> None:
-        """Move leased messages to the dead letters."""
+        """Move leased messages to the dead letters.
+
+        Args:
+            source: The connection that took them.
+            deliveries: What to move; of any queues.
+            reason: A stable label, as in docs/store.md.
+            error: Text for people.
+            done: Called once all are moved.
+        """
         if self._traced is not None and deliveries:
             done = self._traced.reject(deliveries, reason, error, done)
         each = join_done(done, len(deliveries))
@@ -195,8 +228,10 @@ class Messages:
     def note(self, source: Source, delivery: Delivery, note: str, done: Done) -> None:
         """Attach a note to leased messages for later holders; '' removes it.
 
-        It stays until they are settled, and is kept with dead letters. Raises ValueError for a note of more than 200
-        characters or other than visible ASCII.
+        It stays until they are settled, and is kept with dead letters.
+
+        Raises:
+            ValueError: For a note of more than 200 characters or other than visible ASCII.
         """
         if not NOTE.fullmatch(note):
             raise ValueError(f"a note has up to 200 visible ASCII characters and no spaces, unlike {note!r}")

@@ -75,22 +75,25 @@ class Pipe:
         recorder: Recorder | None = None,
     ) -> None:
         """Connect nothing yet. recorder: set if this process is traced."""
-        self.keys = keys
+        self.keys = keys  # the domain's keys in Redis
+        # refuses operations while the store is away
         self.gate = gate = Gate(keys, observe, settings.patience_s)
-        self.tallies = gate.tallies
-        self.waiting = gate.waiting
+        self.tallies = gate.tallies  # counts by queue
+        self.waiting = gate.waiting  # calls that are being gathered
         self._connector = connector
         self._settings = settings
         self._observe = observe
         observer: object = observe
         self._took = observer.took if isinstance(observer, Timed) else None
         self._dataset_changed = dataset_changed
+        # translates times of this process and of the store
         self.clock = self.tallies.clock = Clock(observe)
+        # None if this process is not traced
         self.tracing = None if recorder is None else Tracing(recorder, self.clock)
         traced = None if self.tracing is None else Traced(self.tracing)
-        self.messages = Messages(gate, traced)
-        self.idempotent = Idempotent(gate, traced)
-        self.log = LogVerbs(gate, traced)
+        self.messages = Messages(gate, traced)  # put, take, settle
+        self.idempotent = Idempotent(gate, traced)  # commits, and what is done once
+        self.log = LogVerbs(gate, traced)  # the log of the text service
         self._session = Session(keys, edge, connector.may_fail_over, observe, self.clock)
         self._flight = Flight(
             self.waiting,

@@ -1,4 +1,4 @@
-"""Run the examples of docs/analytics.md as written."""
+"""Run the examples of docs/analytics.md and of the Python API's page as written."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from tests.analytics.spark.test_source import set_up
 from tests.analytics.streams import LETTER, add
 from tests.servers import Server
 
-PAGE = (Path(__file__).parents[3] / "docs" / "analytics.md").read_text()
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "analytics.md").read_text()
+API = (DOCS / "reference" / "api" / "redis_stream.md").read_text()
 USUAL = "redis://127.0.0.1:6379"
 
 
-def blocks(language: str, server: Server) -> str:
-    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S)).replace(USUAL, server.url)
+def blocks(language: str, server: Server, page: str = PAGE) -> str:
+    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", page, re.M | re.S)).replace(USUAL, server.url)
 
 
 def test_they_say_what_died(spark: SparkSession, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,3 +32,12 @@ def test_they_say_what_died(spark: SparkSession, server: Server, capsys: pytest.
     (row,) = spark.sql(select).collect()
     spark.catalog.dropTempView("dead")
     assert tuple(row)[:3] == ("orders", "refused", 2)
+
+
+def test_the_example_of_the_api_reference_runs(
+    spark: SparkSession, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = set_up(server, "orders")
+    add(server, [("1-0", LETTER)], keys["orders"])
+    exec(blocks("python", server, API))
+    assert "Row(queue='orders', reason='refused', count=1)" in capsys.readouterr().out
