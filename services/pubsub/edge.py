@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from services.kit.config import Flag
 from services.kit.edge import Edge, EdgeContext
-from services.kit.net import DialSettings
+from services.kit.net import DialSettings, shell_example
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.neighbours import Neighbours
 from services.pubsub.links.session import LinkSession
@@ -80,9 +80,9 @@ def for_links(settings: SettingsT, link: LinkSettings) -> SettingsT:
 
 def example(settings: PubsubSettings) -> list[str]:
     """Return bash commands that subscribe and send."""
-    request = r"printf 'SUBSCRIBE 1 news\nSEND news hello\n' >&3; timeout 2 head -n3 <&3"
+    send = r"printf 'SUBSCRIBE 1 news\nSEND news hello\n'"
     return [
-        f'bash -c "exec 3<>/dev/tcp/{listener.host}/{listener.port}; {request}"'
+        shell_example(listener, send, "timeout 2 head -n3", show="", quote='"')
         for listener in settings.listeners.values()
         if listener.serves == "clients"
     ]

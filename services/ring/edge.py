@@ -6,7 +6,7 @@ from functools import partial
 
 from services.kit.config import SettingsError
 from services.kit.edge import Edge, EdgeContext
-from services.kit.net import ListenerSettings
+from services.kit.net import ListenerSettings, shell_example
 from services.ring.clients.session import ClientSession
 from services.ring.node.running import LISTENER, RunningNode, start_node
 from services.ring.service import RingService
@@ -55,11 +55,8 @@ async def start(context: EdgeContext[RingSettings]) -> RunningRing:
 def example(settings: RingSettings) -> list[str]:
     """Return shell commands that send create_queue `hello`; the answer is 00 00 00 05 (made) or 04 (exists)."""
     request = r'printf "\0\0\0\0me"; head -c253 /dev/zero; printf hello; head -c254 /dev/zero'
-    exchange = f"{{ {request}; }} >&3; head -c4 <&3 | od -An -tx1"
-    return [
-        f"bash -c 'exec 3<>/dev/tcp/{listener.host}/{listener.port}; {exchange}'"
-        for listener in client_ports(settings).values()
-    ]
+    ports = client_ports(settings).values()
+    return [shell_example(listener, f"{{ {request}; }}", "head -c4") for listener in ports]
 
 
 def client_ports(settings: RingSettings) -> dict[str, ListenerSettings]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from services.kit.edge import Edge, EdgeContext
+from services.kit.net import shell_example
 from services.rqp.cast.agent import CastAgent
 from services.rqp.mca.receiver import Receiver
 from services.rqp.mca.sender import McaSender
@@ -33,11 +34,8 @@ async def start(context: EdgeContext[RqpSettings], look_up: LookUp = look_up) ->
 
 def example(settings: RqpSettings) -> list[str]:
     """Return bash commands that ask whether queue 7 is available; if it is, they print 40 00 00 00 70."""
-    request = r'printf "\x30\0\0\0\x70" >&3; timeout 2 head -c5 <&3 | od -An -tx1'
-    return [
-        f"bash -c 'exec 3<>/dev/tcp/{listener.host}/{listener.port}; {request}'"
-        for listener in settings.listeners.values()
-    ]
+    send = r'printf "\x30\0\0\0\x70"'
+    return [shell_example(listener, send, "timeout 2 head -c5") for listener in settings.listeners.values()]
 
 
 EDGE = Edge("rqp", RqpSettings, start, example)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from services.kit.edge import Edge, EdgeContext
+from services.kit.net import shell_example
 from services.kit.session import Session, Wire
 from services.tmq.service import TmqService
 from services.tmq.session import TmqSession
@@ -48,11 +49,8 @@ def make_session(service: TmqService, listener: TmqListener, wire: Wire) -> Sess
 
 def example(settings: TmqSettings) -> list[str]:
     """Return commands that CREATE a queue `hello` from bash. The reply is one octet: 00 created, 01 exists."""
-    request = r'printf "\0\0\0\0\5hello" >&3; head -c1 <&3 | od -An -tx1'
-    return [
-        f"bash -c 'exec 3<>/dev/tcp/{listener.host}/{listener.port}; {request}'"
-        for listener in settings.listeners.values()
-    ]
+    send = r'printf "\0\0\0\0\5hello"'
+    return [shell_example(listener, send, "head -c1") for listener in settings.listeners.values()]
 
 
 EDGE = Edge("tmq", TmqSettings, start, example)

@@ -208,7 +208,7 @@ ROWS = (
         "docs/test_migrating_page.py::test_tags_are_repeated_at_the_new_server")),
     *(
         Row("docs/troubleshooting.md", "", TROUBLESHOOTING, begins)
-        for begins in ("PENSTOCK_", "curl", "head", "penstock", "printf", "python")
+        for begins in ("PENSTOCK_", "curl", "echo", "head", "penstock", "printf", "python")
     ),
     Row("docs/troubleshooting.md", "", OF_A_READER, "kubectl"),
     Row("docs/upgrades.md", "On Kubernetes", Elsewhere(

@@ -24,7 +24,7 @@ from tests.tmq.process import ROOT
 
 HERE, PAGE = "docs/test_cli_page.py", "docs/cli.md"
 TEXT = (ROOT / PAGE).read_text()
-QUEUES, PEERS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.M | re.S)
+PORTS, QUEUES, PEERS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.M | re.S)
 LOGGED = re.compile(r"^\d{4}-\S+Z [A-Z]+ .*\n", re.M)  # startup warnings of some machines
 TOKEN = re.compile(r"(?<=#token=)[\w-]+")
 ACTION = re.compile(r"\baction=(\w+)")
@@ -89,6 +89,20 @@ def test_up_and_what_it_keeps_others_from(new: New) -> None:
         assert said(terminal).endswith("\nstopped\n")
     home.must_show(lost)
     follow(home, "## store init")
+
+
+def test_two_on_one_machine_with_the_ports_of_the_page(new: New) -> None:
+    """Check "A second one on the same machine": both have their own listeners, and nothing is in the way."""
+    first, second = new("first"), new("second")
+    (second.folder / "penstock.yaml").write_text(PORTS)
+    for session in (first, second):
+        session.start_up("penstock up")
+    listening = second.terminal("ss -ltnH") + second.terminal("ss -lunH")
+    ports = set(re.findall(r"(?:port|_port): (\d+)", PORTS))
+    assert len(ports) == 11
+    assert ports <= set(re.findall(r":(\d+) ", listening))
+    for session in (first, second):
+        session.press_ctrl_c()
 
 
 def said(terminal: Terminal) -> str:

@@ -17,10 +17,14 @@ def test_a_store_of_your_own() -> None:
     with own_machine(), TemporaryDirectory(prefix="p") as folder:
         session = Session(Path(folder), "tutorials")
         try:
-            server, *rest = commands(PAGE, "## A store of your own")
+            touch, server, *rest = commands(PAGE, "## A store of your own")
+            session.follow(touch)
             session.start_up(server.line, ready=ACCEPTS)
             for command in rest:
                 session.follow(command)
             session.press_ctrl_c_in(1, 0)
+            session.start_up(server.line, ready=ACCEPTS)
+            assert "edge" in session.run("redis-cli ACL USERS").split()
+            session.press_ctrl_c_in(2)
         finally:
             session.clear()

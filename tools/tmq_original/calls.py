@@ -24,7 +24,8 @@ CREATES = "an empty name, or one of more than 255 bytes, is refused (2.1)"
 OPENS = "an MQID is usable only on a connection that has opened it (2.3)"
 ANSWERS = "every request is answered, or the connection is closed (4.3)"
 UNKNOWN = (
-    "an ENQ that stores nothing is answered as failed; the original takes its message for further requests"
+    "an ENQ that stores nothing is answered as failed; the original answers success and then reads the message's bytes "
+    "as requests"
 )
 PLACE = "a returned message goes to its old place, not behind all others (5.7)"
 

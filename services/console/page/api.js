@@ -9,13 +9,13 @@ const INVALID_TOKEN = "The console rejected this token. It may have been revoked
 /** Advice by HTTP status. A problem document that has its own advice takes precedence. */
 const ADVICE = {
   0: "The console does not answer. It may be restarting; the page reconnects automatically.",
-  400: "Correct the marked fields and try again.",
+  400: "Correct the input and try again.",
   403: "Your role does not allow this. Ask the console's administrator for a token with a higher role.",
   404: "It may have been deleted.",
   409: "Check the current state and decide again.",
   412: "Another user changed it, so nothing was done. Check the current state, then try again.",
   413: "The request is too large.",
-  422: "Correct the marked fields and try again.",
+  422: "Correct the fields above and try again.",
   429: "Wait a moment and try again.",
   500: "This is an internal error of the console. Search its log for the request ID below.",
   502: "The console, or a proxy in front of it, is failing. Try again in a moment.",

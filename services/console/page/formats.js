@@ -81,5 +81,8 @@ export const since = (text) => (text ? Math.max(now() - new Date(text), 0) : nul
 /** Format a fraction: 0.5 → 50 %. */
 export const share = known((part) => `${tenths.format(part * 100)} %`);
 
+/** Format a text of the API as a sentence: 'no memory' → 'No memory.' */
+export const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1).replace(/[.]$/, "")}.`;
+
 /** Format a number with its noun: '1 queue', '12 queues'. */
 export const several = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -21,6 +21,7 @@ from services.kit.net.host import NO_SESSION
 from services.kit.net.listener import BindAddress, ListenerSettings, port_setting
 from services.kit.net.proxy_header import proxy_fault, proxy_version
 from services.kit.net.refusals import Denials, Refusal, Refusals, Throttle
+from services.kit.net.shell import shell_example
 from services.kit.net.tls import ReloadableTlsContext, TlsSettings, server_context
 from services.kit.net.tls_hello import begins_tls
 
@@ -56,4 +57,5 @@ __all__ = [
     "proxy_fault",
     "proxy_version",
     "server_context",
+    "shell_example",
 ]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
+import time
 from collections.abc import Callable
 from typing import Any, Generic
 
@@ -34,6 +35,7 @@ EXIT_UNUSABLE = 2  # bad settings, files or addresses: a restart does not help
 
 TICK_S = 1.0
 PUBLISH_QUEUES_S = 5.0  # how often a worker publishes queue metrics to the process that serves /metrics
+STARTUP_S = 5.0  # a process that is not ready yet is expected for this long, then a warning
 OTHER_DESCRIPTORS = 64  # descriptors beside connections: store, logs, health, the loop
 
 Report = Callable[[str | None], None]  # called every second with the reason not to be ready, or None
@@ -76,6 +78,9 @@ class EdgeProcess(Generic[SettingsT]):
             started=lambda: "starting" if self._running is None else None,
         )
         self._unready = self.readiness.unready()  # as last logged
+        self._unready_level = logging.INFO
+        self._was_ready = False
+        self._ready_by = time.monotonic() + STARTUP_S
         self._inspector = ConnectionInspector(lambda: self._groups)
         health = settings.health  # with several workers, of the process that serves the pages
         self._health = str(Peer(health.host, health.port)) if health.port else None
@@ -211,17 +216,22 @@ class EdgeProcess(Generic[SettingsT]):
             self._report(reason)
 
     def _log_change(self, reason: str | None) -> None:
-        """Log when the process becomes ready or unready, or is unready for another reason."""
-        if reason == self._unready:
+        """Log when the process becomes ready or unready, or is unready for another reason.
+
+        Being unready is a warning, except during the drain and the first seconds of a process.
+        """
+        self._was_ready = self._was_ready or reason is None
+        is_starting = not self._was_ready and time.monotonic() < self._ready_by
+        is_expected = reason is None or self._draining or is_starting
+        level = logging.INFO if is_expected else logging.WARNING
+        if reason == self._unready and level <= self._unready_level:
             return
-        self._unready = reason
+        self._unready, self._unready_level = reason, level
         fields = {"action": "ready" if reason is None else "unready", "edge": self._edge.name}
         if reason is None:
             log.info("ready: serving requests", extra=fields)
-        elif self._draining:
-            log.info("not ready: %s", reason, extra=fields)
         else:
-            log.warning("not ready: %s", reason, extra=fields)
+            log.log(level, "not ready: %s", reason, extra=fields)
 
     def _about(self) -> dict[str, Any]:
         """Return this process's entry in the store's directory of processes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from playwright.async_api import Page, expect
 
@@ -44,6 +45,18 @@ PICTURES = (
     Picture("audit", "audit", scheme="dark", height=720),
 )
 
+DIALOGS = {  # name → route, button that opens it; the picture `redrive` has its own actions
+    "new-queue": ("queues", "New queue…"),
+    "publish": ("queues/orders", "Publish…"),
+    "purge-queue": ("queues/orders", "Purge queue…"),
+    "delete-queue": ("queues/orders", "Delete…"),
+    "redrive": ("queues/returns/dead", "Redrive…"),
+    "purge-dead": ("queues/returns/dead", "Purge…"),
+    "close-connection": ("connections", "Close 127.0.0.1"),
+    "new-peer": ("peers", "New peer…"),
+    "delete-peer": ("peers/warehouse", "Delete…"),
+}
+
 
 async def open_dead_letter(page: Page) -> None:
     """Open a dead letter with a number that JavaScript would round."""
@@ -64,7 +77,14 @@ async def wait_for_ring(page: Page) -> None:
     await expect(page.get_by_role("img", name="Ring of group")).to_be_visible()
 
 
+async def open_dialog(page: Page, button: str) -> None:
+    await page.locator("main").get_by_role("button", name=button).first.click()
+    await expect(page.locator("dialog[open]")).to_be_visible()
+    await expect(page.locator("[aria-busy=true]")).to_have_count(0)
+
+
 CHANGES: dict[str, Callable[[Page], Awaitable[None]]] = {
+    **{name: partial(open_dialog, button=button) for name, (_, button) in DIALOGS.items()},
     "letter": open_dead_letter,
     "redrive": count_a_redrive,
     "ring": wait_for_ring,

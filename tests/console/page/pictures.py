@@ -1,8 +1,8 @@
-"""python -m tests.console.page.pictures FOLDER: take pictures of the page, with traffic of all protocols.
+"""python -m tests.console.page.pictures FOLDER: take screenshots of the page, with traffic of all protocols.
 
-For changes of the page: each view at 1280 and 400 px, light and dark. With `--docs` those of the documentation (`make
-pictures`): the traffic runs for a quarter of an hour, so that plots have data, and the analytics job makes its report
-of that.
+For changes of the page: each view and dialog at 1280 and 400 px, light and dark. With `--docs` those of the
+documentation (`make pictures`): the traffic runs for a quarter of an hour, so that plots have data, and the analytics
+job makes its report of that.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 from tests.console.page import demo_traffic
 from tests.console.page.browsing import PATIENCE_MS, VIEWS, show
 from tests.console.page.demo_stack import DemoStack, demo_stack
-from tests.console.page.picture_list import CHANGES, PICTURES, Picture
+from tests.console.page.picture_list import CHANGES, DIALOGS, PICTURES, Picture
 from tests.console.page.scene import ring_node, ring_settings
 from tests.ring.links.live import free_udp_port
 
 WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
-TRAFFIC_S = {
-    False: 60.0,
-    True: 900.0,
-}  # seconds until pictures are taken; for the documentation: the range of the plots
+# seconds until pictures are taken; for the documentation: the range of the plots
+TRAFFIC_S = {False: 60.0, True: 900.0}
 REPORT_S = 75.0  # before the job starts
 COLOURS = 256  # of a picture: a third of the octets, without a visible difference
 SIGN_IN = "sessionStorage.setItem('penstock.token', '{}')"
@@ -131,6 +129,7 @@ if __name__ == "__main__":
         Picture(each.replace("/", "-"), each, *how, is_whole=how[0] == 400)
         for each, *how in product(VIEWS, WIDTHS, SCHEMES)
     ]
+    every += [Picture(name, DIALOGS[name][0], *how) for name, *how in product(DIALOGS, WIDTHS, SCHEMES)]
     chosen = [each for each in (PICTURES if said.docs else every) if said.only in (None, each.name)]
     try:
         asyncio.run(main(said.folder, chosen, said.grown or TRAFFIC_S[said.docs]))

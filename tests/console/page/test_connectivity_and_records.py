@@ -108,7 +108,7 @@ async def test_peer_lists_queues_forwarded_to_it(place: Scene, page: Page) -> No
     await expect(table.locator("tbody td").first).to_have_text("1")  # no edge here sends it
     assert await axe(page) == []
     await show(page, place.address, "peers")
-    await expect(page.get_by_text("Edges keep dialling 127.0.0.1:2")).to_be_visible()
+    await expect(page.get_by_text("Edges keep trying to connect to 127.0.0.1:2")).to_be_visible()
     for name in ("far", "nearer", "chatty"):
         await place.store.peers.delete(name)
 

@@ -132,7 +132,7 @@ async def test_purge_requires_the_queue_name(place: Scene, page: Page) -> None:
     await page.get_by_role("button", name="Purge…").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("1 dead letter will be permanently deleted")
-    button = dialog.get_by_role("button", name="Delete dead letters")
+    button = dialog.get_by_role("button", name="Purge dead letters")
     await expect(button).to_be_disabled()
     assert await axe(page) == []
     await dialog.get_by_role("textbox").fill("return")

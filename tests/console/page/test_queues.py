@@ -88,15 +88,15 @@ async def test_create_publish_browse_and_delete(place: Scene, page: Page) -> Non
     await expect(table(page).get_by_role("link", name="by hand/1")).to_have_count(0)
 
 
-async def test_emptying_deletes_what_the_preview_counted(place: Scene, page: Page) -> None:
+async def test_queue_purge_deletes_what_the_preview_counted(place: Scene, page: Page) -> None:
     await make(page, place, "flooded")
     await publish(page, "one")
     await publish(page, "two")
-    await page.get_by_role("button", name="Empty…").click()
+    await page.get_by_role("button", name="Purge queue…").click()
     dialog = page.get_by_role("dialog")
-    await expect(dialog).to_contain_text("2 messages will be permanently deleted")
+    await expect(dialog).to_contain_text("2 ready messages will be permanently deleted")
     assert await axe(page) == []
-    button = dialog.get_by_role("button", name="Delete messages")
+    button = dialog.get_by_role("button", name="Purge messages")
     await expect(button).to_be_disabled()
     await dialog.get_by_role("textbox").fill("flooded")
     queue = await place.store.catalogue.find("flooded")
@@ -107,14 +107,14 @@ async def test_emptying_deletes_what_the_preview_counted(place: Scene, page: Pag
     await expect(dialog.get_by_role("alert")).to_be_visible()
     await expect(dialog.get_by_role("textbox")).to_have_value("")
     assert (await place.store.listing.stats(queue))["ready"] == 2, "another queue was meant"
-    await expect(dialog).to_contain_text("2 messages will be permanently deleted")
+    await expect(dialog).to_contain_text("2 ready messages will be permanently deleted")
     asker = await place.publish("flooded", b"not counted")
     await dialog.get_by_role("textbox").fill("flooded")
     await button.click()
     await expect(dialog).to_have_count(0)
     await page.get_by_role("link", name="Progress").click()
     job = page.get_by_role("table", name="Jobs").locator("tbody tr").first
-    await expect(job).to_contain_text("empty")
+    await expect(job).to_contain_text("queue purge")
     await expect(job).to_contain_text("done")
     (left,) = await asker.take(queue, 9)
     assert [record.decode(each).body for each in left.records()] == [b"not counted"]
@@ -123,8 +123,8 @@ async def test_emptying_deletes_what_the_preview_counted(place: Scene, page: Pag
     await expect(page.get_by_role("link", name="Messages", exact=True)).to_have_attribute(
         "aria-current", "page"
     )
-    await page.get_by_role("button", name="Empty…").click()
-    await expect(dialog).to_contain_text("0 messages will be permanently deleted")
+    await page.get_by_role("button", name="Purge queue…").click()
+    await expect(dialog).to_contain_text("The queue has no ready messages.")
     await dialog.get_by_role("textbox").fill("flooded")
     await expect(button).to_be_disabled()
 
@@ -212,12 +212,12 @@ async def test_browsing_shows_how_many_messages_are_left_out(place: Scene, page:
     await place.publish("full", *(b"%d " % number + b"x" * 20_000 for number in range(376)))
     await show(page, place.address, "queues/full/messages", "full")
     shown = page.locator("ol.messages > li")
-    await expect(page.get_by_text("the first 50 of 376")).to_be_visible()
+    await expect(page.get_by_text("The first 50 of 376 messages")).to_be_visible()
     await expect(shown).to_have_count(50)
     await page.get_by_role("button", name="200").click()
-    await expect(page.get_by_text("the first 200 of 376")).to_be_visible()
+    await expect(page.get_by_text("The first 200 of 376 messages")).to_be_visible()
     await page.get_by_role("button", name="1,000").click()
-    many = page.get_by_text(re.compile(r"the first 2\d\d of 376"))  # 4 MiB are searched
+    many = page.get_by_text(re.compile(r"The first 2\d\d of 376"))  # 4 MiB are searched
     await expect(many).to_be_visible()
     assert "first=1000" in page.url
     await shown.last.locator("summary").click()

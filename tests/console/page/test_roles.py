@@ -12,19 +12,23 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 STORED = "sessionStorage.getItem('penstock.token')"
 # buttons in each view, besides those that only show data
 BUTTONS = {
-    "queues": {"view": [], "operate": [], "admin": ["New queue"]},
-    "queues/orders": {"view": [], "operate": ["Publish"], "admin": ["Publish", "Pause", "Empty…", "Delete…"]},
+    "queues": {"view": [], "operate": [], "admin": ["New queue…"]},
+    "queues/orders": {
+        "view": [],
+        "operate": ["Publish…"],
+        "admin": ["Publish…", "Pause", "Purge queue…", "Delete…"],
+    },
     "queues/orders/document": {
         "view": [],
-        "operate": ["Publish"],
-        "admin": ["Publish", "Pause", "Empty…", "Delete…", "Edit"],
+        "operate": ["Publish…"],
+        "admin": ["Publish…", "Pause", "Purge queue…", "Delete…", "Edit"],
     },
     "queues/returns/dead": {
         "view": [],
-        "operate": ["Publish", "Redrive…", "Purge…"],
-        "admin": ["Publish", "Pause", "Empty…", "Delete…", "Redrive…", "Purge…"],
+        "operate": ["Publish…", "Redrive…", "Purge…"],
+        "admin": ["Publish…", "Pause", "Purge queue…", "Delete…", "Redrive…", "Purge…"],
     },
-    "peers": {"view": [], "operate": [], "admin": ["New peer"]},
+    "peers": {"view": [], "operate": [], "admin": ["New peer…"]},
     "peers/warehouse": {"view": [], "operate": [], "admin": ["Delete…", "Edit"]},
 }
 HARMLESS = {"Copy", "Refresh", "Try again", "15 min", "1 h", "6 h", "24 h"}

@@ -29,11 +29,11 @@ async def test_unreadable_queue_is_shown_replaced_and_deleted(place: Scene, page
         await show(page, place.address, f"queues/newer{tab}", "newer")
         await expect(page.get_by_role("alert")).to_contain_text("colour")
         shown = await page.locator("main button").all_text_contents()
-        assert [each.strip() for each in shown] == ["Replace…", "Empty…", "Delete…"]
+        assert [each.strip() for each in shown] == ["Replace…", "Purge queue…", "Delete…"]
         await expect(page.locator("main pre")).to_have_count(0)
         tabs = await page.locator("nav.tabs a").all_text_contents()
         assert [each.split()[0] for each in tabs] == ["Status", "Messages", "Dead"]
-    await expect(page.locator("dl[aria-label=Now]")).to_contain_text("ready")
+    await expect(page.locator("dl[aria-label=Now]")).to_contain_text("Ready")
     assert await axe(page) == []
     await show(page, place.address, "queues/newer/messages", "newer")
     await expect(page.locator("main")).to_contain_text("The queue is empty.")

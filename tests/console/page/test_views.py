@@ -93,7 +93,7 @@ async def test_views_show_data_and_are_accessible_at_all_widths(place: Scene, pa
 
 OPENED = {  # at 400 px: fields without a column there
     "edges": ("Listens on", "Process", "Host", "Up for"),
-    "connections": ("ID", "Process", "unsentOctets", "Listener"),
+    "connections": ("ID", "Process", "Not yet sent", "Listener"),
     "ring": ("Predecessor", "Leader", "Reported"),
     "audit": ("User", "Outcome", "Address"),
 }
@@ -132,7 +132,7 @@ async def test_menu_on_narrow_screens(place: Scene, page: Page) -> None:
 
 async def test_overview_is_live(place: Scene, page: Page) -> None:
     await show(page, place.address, "overview")
-    put = page.locator("dl[aria-label=Now] > div", has_text="in / s").locator("dd")
+    put = page.locator("dl[aria-label=Now] > div", has_text="In/s").locator("dd")
     await expect(put).not_to_have_text("0")
     await expect(put).not_to_have_text(DASH)
     await expect(page.locator(".attention li", has_text="returns")).to_contain_text(f"{DEAD} dead letters")

@@ -3,10 +3,10 @@
 import { age, several } from "../formats.js";
 import { href } from "../routes.js";
 
-/** Return [{text, tone, weight, to?}] of a QueueSummary, the gravest first. */
+/** Return [{text, title?, tone, weight, to?}] of a QueueSummary, the gravest first. */
 export function issuesOf(queue) {
   const issues = [];
-  if (queue.condition) issues.push({ text: queue.condition, tone: "bad", weight: 4 });
+  if (queue.condition) issues.push({ text: queue.unreadable ? "Unreadable document" : queue.condition, title: queue.condition, tone: "bad", weight: 4 });
   if (queue.dead > 0) {
     const to = href(["queues", queue.name, "dead"]);
     issues.push({ text: several(queue.dead, "dead letter"), tone: "bad", weight: 3, to });

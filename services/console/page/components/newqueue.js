@@ -24,8 +24,7 @@ export function NewQueue({ onClose }) {
     <${Dialog} title="New queue" onClose=${onClose}>
       <form onSubmit=${submit}>
         <label class="field">Name <input required autofocus autocomplete="off" spellcheck="false" value=${name} onInput=${(event) => setName(event.target.value)} /></label>
-        <label class="field"
-          >Document (<code>spec</code>, as JSON)
+        <label class="field"><span>Document (<code>spec</code>, as JSON)</span>
           <textarea rows="8" spellcheck="false" class="code" value=${text} onInput=${(event) => setText(event.target.value)} />
         </label>
         <p class="soft">Fields left out use their defaults. Example: ${" "}<code>{"maxLength": 10000, "messageTTL": "1h"}</code></p>

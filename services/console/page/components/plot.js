@@ -1,6 +1,6 @@
 // A plot over time: uPlot draws the lines; the caption lists them with their values as text.
 
-import { now } from "../formats.js";
+import { count, latency, now } from "../formats.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { colour, colourVersion } from "../themes.js";
 
@@ -69,7 +69,7 @@ function options({ width, height, lines, format, syncKey, setHovered, leastS }) 
   return {
     width,
     height,
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     cursor: {
       sync: syncKey ? { key: syncKey } : undefined,
@@ -83,12 +83,24 @@ function options({ width, height, lines, format, syncKey, setHovered, leastS }) 
     },
     axes: [
       { ...axis, space: 70, size: 26, values: TIME_FORMATS },
-      { ...axis, space: 32, size: 52, values: (_, ticks) => ticks.map(format) },
+      { ...axis, space: 32, size: labelWidth, incrs: stepsOf(format), values: (_, ticks) => ticks.map((tick) => (tick ? format(tick) : "0")) },
     ],
     series: [{}, ...lines.map(seriesOf)],
     hooks: { setCursor: [(uPlot) => setHovered(uPlot.cursor.idx ?? null)] },
   };
 }
+
+const DECIMAL_STEPS = [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((power) => [1, 2, 5].map((n) => Number(`${n}e${power}`)));
+const SECONDS = [10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 604_800];
+
+/** Return the steps between ticks of the value axis that `format` writes exactly: whole numbers, ms to minutes, or tenths. */
+function stepsOf(format) {
+  if (format === latency) return [...DECIMAL_STEPS.filter((step) => step <= 5000), ...SECONDS.map((n) => n * 1000)];
+  return DECIMAL_STEPS.filter((step) => step >= (format === count ? 1 : 0.1));
+}
+
+/** Return the width in px that the labels of the value axis need. */
+const labelWidth = (_, labels) => Math.max(52, ...(labels ?? []).map((label) => label.length * 6.2 + 14));
 
 /** Return the range of the time axis: up to the last value, and from the first one or earlier. */
 function timeRange(times, leastS) {
@@ -96,7 +108,7 @@ function timeRange(times, leastS) {
   return [Math.min(times[0] ?? last, last - Math.max(leastS, 1)), last];
 }
 
-/** Return the values without neighbours, which are colourVersion as points because no line shows them. */
+/** Return the values without neighbours, which are drawn as points because no line shows them. */
 function isolated({ data }, series) {
   const values = data[series];
   return values.flatMap((value, i) =>

@@ -2,6 +2,8 @@
 
 import { html } from "../html.js";
 import { visibleName } from "../names.js";
+import { href } from "../routes.js";
+import { link } from "../state.js";
 
 export const ProblemBox = ({ problem, retry }) =>
   problem &&
@@ -20,12 +22,19 @@ export const ProblemBox = ({ problem, retry }) =>
     </div>
   `;
 
+/** The problem of a fetched resource. While the connection is lost, the banner reports that for data that are still shown. */
+export const ResourceProblem = ({ resource: { problem, data, reload } }) =>
+  !(problem?.status === 0 && data && link.value.state === "lost") && html`<${ProblemBox} problem=${problem} retry=${reload} />`;
+
 /** A fetched resource: its problem, a line while it is loading, or what `children` renders. */
 export const Loaded = ({ resource, children }) => html`
-  <${ProblemBox} problem=${resource.problem} retry=${resource.reload} />
+  <${ResourceProblem} resource=${resource} />
   ${resource.isLoading && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
   ${resource.data && children(resource.data)}
 `;
+
+/** Shown where a filter matches nothing. what: 'queue'; view: the first part of its route. */
+export const NoMatch = ({ what, view }) => html`<${Empty} title=${`No ${what} matches.`}><a href=${href([view])}>Show all</a><//>`;
 
 export const Empty = ({ title, children }) => html`
   <div class="empty"><p>${title}</p>${children && html`<p class="soft">${children}</p>`}</div>

@@ -20,6 +20,7 @@ export function parseAttributes(text) {
           status: 400,
           title: "Invalid attribute",
           detail: `expected name: value, got ${line}`,
+          advice: "Write each attribute on a line of its own.",
         });
       }
       return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];

@@ -23,7 +23,7 @@ export function Purge({ queue, filter, ids, onClose, onDone }) {
     onDone();
   };
   return html`
-    <${Confirm} title=${`Purge dead letters of ${queue.name}`} word=${queue.name} action="Delete dead letters" act=${act} isBlocked=${!preview.counted} onDone=${done} onClose=${onClose}>
+    <${Confirm} title=${`Purge dead letters of ${queue.name}`} word=${queue.name} action="Purge dead letters" act=${act} isBlocked=${!preview.counted} onDone=${done} onClose=${onClose}>
       <${Scope} scope=${scope} setScope=${setScope} ids=${ids} filter=${filter} />
       <${Preview} preview=${preview} verb="will be permanently deleted" />
     <//>

@@ -3,6 +3,7 @@
 
 import { html, useState } from "../html.js";
 import { change } from "../api.js";
+import { sentence } from "../formats.js";
 import { Confirm } from "./dialog.js";
 import { parseJson } from "./document.js";
 import { notify } from "./notices.js";
@@ -30,7 +31,7 @@ export function Replace({ name, path, query, why, etag: opened, reload, initial 
   return html`
     <${Confirm} title=${`Replace the document of ${name}`} word=${name} action="Replace document" act=${act} onDone=${done} onClose=${onClose}>
       <p>This discards the whole document, including fields that a newer version added. ${children}</p>
-      <p class="soft">${why}</p>
+      <p class="soft">${sentence(why)}</p>
       <label class="field"><span>New <code>spec</code>, as JSON. Fields left out use their defaults.</span>
         <textarea class="code" rows="8" spellcheck="false" value=${text} onInput=${(event) => setText(event.target.value)} />
       </label>

@@ -44,7 +44,7 @@ export function Table({ label, columns: given, rows, keyOf, sort = "", sortAs = 
   const [active, focus] = useFocus(body, sorted.length);
   if (rows.length === 0 && empty) return empty;
   return html`<div class="fit">
-    <table class="rows" aria-label=${label} aria-rowcount=${sorted.length + 1} onKeyDown=${(event) => onKeyDown(event, focus)}>
+    <table class="rows" aria-label=${label} aria-rowcount=${sorted.length + 1} onKeyDown=${(event) => onKeyDown(event, focus)} onMouseOver=${showCutText}>
       <colgroup>
         ${columns.map(({ key, width, prio, className }) => html`<col key=${key} class=${names({ [`prio${prio}`]: prio, [className]: className })} style=${{ width }} />`)}
       </colgroup>
@@ -83,6 +83,12 @@ function Row({ row, columns, index, isActive, className, focus }) {
       })}
     </tr>
   `;
+}
+
+/** Give a cell whose text is cut off a tooltip with the whole text. */
+function showCutText({ target }) {
+  const cell = target.closest("tbody th, tbody td");
+  if (cell) cell.title = cell.scrollWidth > cell.clientWidth ? cell.textContent.trim() : "";
 }
 
 function Head({ column, chosen, sortAs }) {

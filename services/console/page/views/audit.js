@@ -5,23 +5,27 @@ import { usePages, useDebounced } from "../fetching.js";
 import { count } from "../formats.js";
 import { visibleName } from "../names.js";
 import { Badge, Field, Filter, Head, LoadMore, Time } from "../components/fields.js";
-import { Empty, Loaded } from "../components/problem.js";
+import { Empty, Loaded, NoMatch } from "../components/problem.js";
 import { Table } from "../components/table.js";
 import { route } from "../routes.js";
 
-const detailOf = ({ detail }) =>
-  typeof detail === "string"
-    ? detail
-    : Object.entries(detail ?? {})
-        .map(([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`)
-        .join(", ");
+/** Format details, a JSON object: 'job 3f, moved 12'. */
+function detailOf({ detail }) {
+  try {
+    return Object.entries(JSON.parse(detail))
+      .map(([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`)
+      .join(", ");
+  } catch {
+    return detail; // none, or cut at its limit
+  }
+}
 
 const COLUMNS = [
-  { key: "at", title: "Time", width: "8.5rem", isHead: true, cell: (row) => html`<${Time} at=${row.at} />` },
+  { key: "at", title: "Time", width: "min(8.5rem, 29vw)", isHead: true, cell: (row) => html`<${Time} at=${row.at} />` },
   { key: "who", title: "User", width: "9rem", prio: 2, cell: (row) => (row.auth ? `${row.who} (${row.auth})` : row.who) },
   { key: "role", title: "Role", width: "5.5rem", prio: 4, cell: (row) => row.role },
   { key: "address", title: "Address", width: "9rem", prio: 4, cell: (row) => row.address },
-  { key: "action", title: "Action", width: "min(10rem, 27vw)", cell: (row) => row.action },
+  { key: "action", title: "Action", width: "min(10rem, 33vw)", cell: (row) => row.action },
   { key: "target", title: "Target", cell: (row) => visibleName(row.target) },
   {
     key: "outcome",
@@ -76,7 +80,7 @@ export function Audit() {
     <p class="soft" aria-live="polite">${pages.isLoading ? "" : `${count(rows.length)}${pages.hasMore ? " or more" : ""} ${rows.length === 1 ? "entry" : "entries"}`}</p>
     <${Loaded} resource=${pages}>
       ${() => html`<${Table} label="Audit log" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.at} ${row.action} ${row.target} ${row.outcome} ${JSON.stringify(row.detail)}`}
-        empty=${html`<${Empty} title=${isFiltered ? "No entry matches." : "No changes yet."} />`} />`}
+        empty=${isFiltered ? html`<${NoMatch} what="entry" view="audit" />` : html`<${Empty} title="No changes yet.">Changes that users request, here or by the API, are recorded.<//>`} />`}
     <//>
     <${LoadMore} pages=${pages} what="entries" />
   `;

@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { useResource } from "../fetching.js";
 import { Filter, Head } from "../components/fields.js";
-import { Loaded, Empty } from "../components/problem.js";
+import { Loaded, NoMatch } from "../components/problem.js";
 import { Table, Tally } from "../components/table.js";
 import { route } from "../routes.js";
 
@@ -21,7 +21,7 @@ const COLUMNS = [
     key: "name",
     title: "Setting",
     isHead: true,
-    width: "55%",
+    width: "min(24rem, 58vw)",
     sort: (row) => row.name,
     cell: (row) => html`<code>${row.name}</code>`,
   },
@@ -29,7 +29,7 @@ const COLUMNS = [
   {
     key: "origin",
     title: "Source",
-    width: "12rem",
+    width: "36%",
     prio: 2,
     sort: (row) => row.origin,
     cell: (row) => row.origin,
@@ -53,7 +53,7 @@ export function Config() {
         );
         return html`
           <div class="tools"><${Filter} label="Filter settings" /><${Tally} shown=${rows.length} all=${all.length} one="setting" /></div>
-          <${Table} label="Settings" columns=${COLUMNS} rows=${rows} keyOf=${({ name }) => name} sort="name" empty=${html`<${Empty} title="No setting matches." />`} />
+          <${Table} label="Settings" columns=${COLUMNS} rows=${rows} keyOf=${({ name }) => name} sort="name" empty=${html`<${NoMatch} what="setting" view="config" />`} />
         `;
       }}
     <//>

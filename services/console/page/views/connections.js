@@ -3,11 +3,11 @@
 import { html } from "../html.js";
 import { at, change } from "../api.js";
 import { usePages } from "../fetching.js";
-import { age, since } from "../formats.js";
+import { age, bytes, since } from "../formats.js";
 import { Choice, Facts, Filter, Head, LoadMore, MissingProcesses, useOpen } from "../components/fields.js";
 import { Confirm } from "../components/dialog.js";
 import { notify } from "../components/notices.js";
-import { Empty, Loaded } from "../components/problem.js";
+import { Empty, Loaded, NoMatch } from "../components/problem.js";
 import { octets, Table, Tally } from "../components/table.js";
 import { route } from "../routes.js";
 import { may } from "../session.js";
@@ -28,7 +28,7 @@ const CERTIFICATE = {
 const columns = (close, rows) => [
   {
     key: "peer",
-    title: "Peer",
+    title: "Remote address",
     isHead: true,
     sort: (row) => row.peer,
     cell: (row) => row.peer,
@@ -73,12 +73,14 @@ const columns = (close, rows) => [
   },
 ];
 
+const DETAILS = { unsentOctets: "Not yet sent", heldOctets: "Unfinished input", peerName: "Neighbour" };
+
 const moreOf = ({ id, process, detail }) => [
   ["ID", html`<code>${id}</code>`],
   ["Process", html`<code>${process}</code>`],
   ...Object.entries(detail ?? {}).map(([name, value]) => [
-    name,
-    value === null || typeof value === "string" ? value : JSON.stringify(value),
+    DETAILS[name] ?? name,
+    /Octets$/.test(name) ? bytes(value) : value === null || typeof value === "string" ? value : JSON.stringify(value),
   ]),
 ];
 
@@ -98,10 +100,10 @@ export function Connections() {
     <div class="tools">
       <${Filter} label="Filter connections" />
       ${known.length > 1 && html`<${Choice} name="edge" label="Edge" choices=${[["", "All"], ...known.map((each) => [each, each])]} />`}
-      <${Tally} shown=${rows.length} all=${pages.items.length} one="connection" />
+      ${pages.data && html`<${Tally} shown=${rows.length} all=${pages.items.length} one="connection" />`}
     </div>
     <${MissingProcesses} pages=${pages} />
-    <${Loaded} resource=${pages}>${() => html`<${Table} label="Connections" columns=${columns(close, rows)} rows=${rows} keyOf=${(row) => row.id} more=${moreOf} sort="peer" empty=${html`<${Empty} title=${pages.items.length ? "No connection matches." : "No connections."} />`} />`}<//>
+    <${Loaded} resource=${pages}>${() => html`<${Table} label="Connections" columns=${columns(close, rows)} rows=${rows} keyOf=${(row) => row.id} more=${moreOf} sort="peer" empty=${pages.items.length ? html`<${NoMatch} what="connection" view="connections" />` : html`<${Empty} title="No connections.">Clients that connect to an edge are listed here.<//>`} />`}<//>
     <${LoadMore} pages=${pages} what="connections" />
     ${closing && html`<${Close} row=${closing} onClose=${cancel} onDone=${pages.reload} />`}
   `;
@@ -116,7 +118,7 @@ function Close({ row, onClose, onDone }) {
   return html`
     <${Confirm} title="Close connection" action="Close connection" act=${() => change("DELETE", at`connections/${row.id}`)} onDone=${done} onClose=${onClose}>
       <${Facts} class="lines" facts=${[
-        ["Peer", row.peer],
+        ["Remote address", row.peer],
         ["Edge", `${row.edge}, listener ${row.listener}`],
         ["Open for", age(since(row.openedAt))],
       ]} />

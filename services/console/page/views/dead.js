@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { count, rate } from "../formats.js";
 import { Figure, Filter, Head } from "../components/fields.js";
-import { Empty } from "../components/problem.js";
+import { Empty, NoMatch } from "../components/problem.js";
 import { Table, Tally } from "../components/table.js";
 import { href, route } from "../routes.js";
 import { deadTotal, overview, queueList } from "../state.js";
@@ -53,7 +53,7 @@ export function Dead() {
     ${
       overview.value
         ? html`<${Table} label="Queues with dead letters" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="-dead"
-          empty=${html`<${Empty} title=${all.length ? "No queue matches." : "No dead letters."} />`} />`
+          empty=${all.length ? html`<${NoMatch} what="queue" view="dead" />` : html`<${Empty} title="No dead letters.">Messages that expire, fail too often or are rejected are kept here.<//>`} />`
         : html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }
   `;

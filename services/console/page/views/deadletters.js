@@ -80,9 +80,9 @@ function useSelectedIds(filter, { items }) {
 const isFiltered = (filter) => Object.values(filter).some(Boolean);
 
 function shownOf(pages, queue, filter) {
-  if (pages.isLoading) return "";
+  if (pages.isLoading || pages.problem) return "";
   const n = count(pages.items.length);
-  if (isFiltered(filter)) return `${n}${pages.hasMore ? " or more" : ""} match`;
+  if (isFiltered(filter)) return pages.hasMore ? `${n} or more matches` : several(pages.items.length, "match", "matches");
   return pages.hasMore
     ? `${n} of ${several(queue.dead, "dead letter")}, oldest first`
     : several(pages.items.length, "dead letter");
@@ -158,7 +158,7 @@ const letterColumns = (name) => [
   {
     key: "died",
     title: "Died",
-    width: "min(7.5rem, 26vw)",
+    width: "min(7.5rem, 30vw)",
     isHead: true,
     cell: (row, tab) =>
       html`<a href=${href(["queues", name, "dead", row.id], route.value.query)} tabindex=${tab}><${Ago} at=${row.diedAt} /></a>`,

@@ -4,7 +4,7 @@ import { html } from "../html.js";
 import { useResource } from "../fetching.js";
 import { age, count, since } from "../formats.js";
 import { Ago, Badge, Filter, Head } from "../components/fields.js";
-import { Empty, ProblemBox } from "../components/problem.js";
+import { Empty, NoMatch, ProblemBox } from "../components/problem.js";
 import { Table, Tally } from "../components/table.js";
 import { href, route } from "../routes.js";
 import { edges } from "../state.js";
@@ -29,10 +29,9 @@ const COLUMNS = [
   },
   {
     key: "connections",
-    title: "Conns",
-    hint: "connections",
+    title: "Connections",
     isNumber: true,
-    width: "5rem",
+    width: "6rem",
     sort: (row) => row.connections,
     cell: (row) => count(row.connections),
   },
@@ -46,7 +45,7 @@ const COLUMNS = [
   {
     key: "process",
     title: "Process",
-    width: "13rem",
+    width: "11.5rem",
     prio: 2,
     sort: (row) => row.process,
     cell: (row) => html`<code>${row.process}</code>`,
@@ -98,7 +97,7 @@ export function Edges() {
     ${!edges.value && html`<${ProblemBox} problem=${resource.problem} retry=${resource.reload} />`}
     ${
       edges.value || resource.data
-        ? html`<${Table} label="Edges" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.edge} ${row.process}`} sort="edge" empty=${html`<${Empty} title=${all.length ? "No edge matches." : "No edge is running on this store."}>Start one with <code>penstock serve EDGE</code>.<//>`} />`
+        ? html`<${Table} label="Edges" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.edge} ${row.process}`} sort="edge" empty=${all.length ? html`<${NoMatch} what="edge" view="edges" />` : html`<${Empty} title="No edge is running on this store.">Start one with <code>penstock serve EDGE</code>.<//>`} />`
         : html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }
     ${rows.filter(({ ready, unready }) => !ready && unready).map(({ process, edge, unready }) => html`<p key=${process} class="soft">${edge} ${process}: ${unready}</p>`)}

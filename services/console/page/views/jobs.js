@@ -1,4 +1,4 @@
-// Jobs: redrives, purges and emptied queues, running and finished.
+// Jobs: redrives and purges, running and finished.
 
 import { html } from "../html.js";
 import { at, change } from "../api.js";
@@ -12,7 +12,11 @@ import { href } from "../routes.js";
 import { may } from "../session.js";
 import { jobs } from "../state.js";
 
+const KINDS = { redrive: "redrive", purge: "dead letter purge", empty: "queue purge" };
 const TONES = { running: "warn", done: "good", failed: "bad", cancelled: "quiet" };
+
+/** The column of buttons is there only if a job is running. */
+const columns = (rows) => COLUMNS.filter(({ key }) => key !== "end" || rows.some(({ state }) => state === "running"));
 
 const COLUMNS = [
   {
@@ -22,7 +26,7 @@ const COLUMNS = [
     cell: (job, tab) =>
       html`<a href=${href(["queues", job.queue, job.kind === "empty" ? "messages" : "dead"])} tabindex=${tab}>${job.queue}</a>${job.target && job.target !== job.queue ? html` → <a href=${href(["queues", job.target])} tabindex="-1">${job.target}</a>` : ""}`,
   },
-  { key: "kind", title: "Kind", width: "5rem", prio: 2, cell: ({ kind }) => kind },
+  { key: "kind", title: "Kind", width: "8.5rem", prio: 2, cell: ({ kind }) => KINDS[kind] ?? kind },
   {
     key: "state",
     title: "State",
@@ -33,7 +37,7 @@ const COLUMNS = [
     key: "moved",
     title: "Done",
     isNumber: true,
-    width: "min(11rem, 19vw)",
+    width: "min(9rem, 21vw)",
     cell: (job) => html`<${Progress} job=${job} />`,
   },
   {
@@ -54,13 +58,13 @@ const COLUMNS = [
   },
   {
     key: "took",
-    title: "Took",
+    title: "Duration",
     isNumber: true,
     width: "5rem",
     prio: 3,
     cell: (job) => job.endedAt && age(new Date(job.endedAt) - new Date(job.startedAt)),
   },
-  { key: "by", title: "By", width: "7rem", prio: 3, cell: ({ by }) => by },
+  { key: "by", title: "User", width: "7rem", prio: 3, cell: ({ by }) => by },
   {
     key: "end",
     title: html`<span class="unseen">Action</span>`,
@@ -77,11 +81,11 @@ export function Jobs() {
   const isKnown = jobs.value || pages.items.length > 0 || !(pages.isLoading || pages.problem);
   const known = isKnown ? merged(jobs.value ?? [], pages.items) : null;
   return html`
-    <${Head} title="Jobs"><p class="soft">Redrives, purges and emptied queues of all consoles of this store. A cancelled job leaves each message either moved or in place.</p><//>
+    <${Head} title="Jobs"><p class="soft">Redrives and purges started in all consoles of this store. A cancelled job leaves each message either moved or in place.</p><//>
     <${ProblemBox} problem=${pages.problem} retry=${pages.reload} />
     ${
       known
-        ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="No recent jobs." />`} />`
+        ? html`<${Table} label="Jobs" columns=${columns(known)} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="No recent jobs.">Redrives and purges are listed here while they run, and for a day after they end.<//>`} />`
         : !pages.problem && html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }
     <${LoadMore} pages=${pages} what="jobs" />
@@ -108,7 +112,7 @@ function Progress({ job: { moved, matched, state } }) {
 function Cancel({ job, tab }) {
   const action = useAction(() => change("DELETE", at`jobs/${job.id}`));
   const cancel = async () => {
-    if (await action.run()) notify(`Cancelled the ${job.kind} job of ${job.queue}.`);
+    if (await action.run()) notify(`Cancelled the ${KINDS[job.kind] ?? job.kind} of ${job.queue}.`);
   };
   return html`<button class="small" tabindex=${tab} disabled=${action.isBusy} onClick=${cancel}>Cancel</button>`;
 }

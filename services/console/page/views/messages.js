@@ -32,7 +32,7 @@ export function Messages({ queue }) {
       </div>
       <${ProblemBox} problem=${pages.problem} retry=${pages.reload} />
       ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
-      ${!pages.isLoading && !pages.problem && pages.items.length === 0 && html`<${Empty} title="The queue is empty." />`}
+      ${!pages.isLoading && !pages.problem && pages.items.length === 0 && html`<${Empty} title=${queue.inFlight ? `No ready messages; ${count(queue.inFlight)} in flight.` : "The queue is empty."} />`}
       <ol class="messages">${pages.items.map((message) => html`<${Message} key=${message.position} message=${message} />`)}</ol>
       <${LoadMore} pages=${pages} what="messages" />
     </section>
@@ -43,7 +43,7 @@ export function Messages({ queue }) {
 function shownOf({ items, isLoading }, { ready }) {
   if (isLoading || !items.length) return "";
   return items.length < ready
-    ? `the first ${count(items.length)} of ${count(ready)}`
+    ? `The first ${count(items.length)} of ${several(ready, "message")}`
     : several(items.length, "message");
 }
 
@@ -55,8 +55,8 @@ function Message({ message }) {
       <details onToggle=${(event) => setOpen(event.currentTarget.open)}>
         <summary>
           <span class="preview">${line || html`<i>empty</i>`}</span>
-          <span class="n soft">${bytes(message.bytes)}</span>
-          <span class="n soft">${age(message.ageMs)}</span>
+          <span class="n soft" title="size">${bytes(message.bytes)}</span>
+          <span class="n soft" title="published">${age(message.ageMs)} ago</span>
         </summary>
         ${isOpen && html`<${MessageDetails} message=${message} />`}
       </details>

@@ -41,15 +41,15 @@ const Alarms = ({ alarms }) =>
 
 function Strip({ overview: { totals, rates: now, store } }) {
   const figures = [
-    ["in / s", rate(now.in), "--in"],
-    ["out / s", rate(now.out), "--out"],
-    ["acked / s", rate(now.acked), "--acked"],
-    ["ready", count(totals.ready)],
-    ["in flight", count(totals.inFlight)],
-    ["dead letters", count(totals.dead), totals.dead ? "--dead" : null, "#/dead"],
-    ["queues", count(totals.queues), null, "#/queues"],
-    ["connections", count(totals.connections), null, "#/connections"],
-    ["memory", bytes(store.usedBytes), null, null, store.maxBytes ? `of ${bytes(store.maxBytes)}` : ""],
+    ["In/s", rate(now.in), "--in"],
+    ["Out/s", rate(now.out), "--out"],
+    ["Acked/s", rate(now.acked), "--acked"],
+    ["Ready", count(totals.ready)],
+    ["In flight", count(totals.inFlight)],
+    ["Dead letters", count(totals.dead), totals.dead ? "--dead" : null, "#/dead"],
+    ["Queues", count(totals.queues), null, "#/queues"],
+    ["Connections", count(totals.connections), null, "#/connections"],
+    ["Memory", bytes(store.usedBytes), null, null, store.maxBytes ? `of ${bytes(store.maxBytes)}` : ""],
   ];
   return html`
     <dl class="strip" aria-label="Now">
@@ -90,7 +90,7 @@ function NeedsAttention() {
           ({ queue, issues }) => html`
             <li key=${queue.name}>
               <a href=${href(["queues", queue.name])}>${queue.name}</a>
-              <span>${issues.map(({ text, tone, to }) => html`<${Badge} tone=${tone}>${to ? html`<a href=${to}>${text}</a>` : text}<//> `)}</span>
+              <span>${issues.map(({ text, title, tone, to }) => html`<${Badge} tone=${tone} title=${title}>${to ? html`<a href=${to}>${text}</a>` : text}<//> `)}</span>
             </li>
           `,
         )}
@@ -110,21 +110,21 @@ const COLUMNS = [
   },
   {
     key: "in",
-    title: "in/s",
+    title: "In/s",
     isNumber: true,
     width: "min(4.5rem, 14vw)",
     cell: (row) => html`<${Figure} value=${row.rates.in} format=${rate} />`,
   },
   {
     key: "out",
-    title: "out/s",
+    title: "Out/s",
     isNumber: true,
     width: "min(4.5rem, 14vw)",
     cell: (row) => html`<${Figure} value=${row.rates.out} format=${rate} />`,
   },
   {
     key: "ready",
-    title: "ready",
+    title: "Ready",
     isNumber: true,
     width: "min(5.5rem, 15vw)",
     cell: (row) => html`<${Figure} value=${row.ready} />`,
@@ -138,7 +138,7 @@ function Busiest() {
   return html`
     <section>
       <h2>Busiest queues</h2>
-      <${Table} label="Busiest queues" columns=${COLUMNS} rows=${rows.slice(0, MAX_ROWS)} keyOf=${(row) => row.name} empty=${html`<${Empty} title="There are no queues yet." />`} />
+      <${Table} label="Busiest queues" columns=${COLUMNS} rows=${rows.slice(0, MAX_ROWS)} keyOf=${(row) => row.name} empty=${html`<${Empty} title="There are no queues yet.">Create one in the <a href="#/queues">list of queues</a>.<//>`} />
     </section>
   `;
 }

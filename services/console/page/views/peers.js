@@ -10,7 +10,7 @@ import { Dialog } from "../components/dialog.js";
 import { DocumentView, ManagedByOperator, parseJson } from "../components/document.js";
 import { Badge, Filter, Head, useOpen } from "../components/fields.js";
 import { notify } from "../components/notices.js";
-import { Loaded, Empty, ProblemBox } from "../components/problem.js";
+import { Empty, Loaded, NoMatch, ProblemBox } from "../components/problem.js";
 import { Replace } from "../components/replace.js";
 import { octets, Table, Tally } from "../components/table.js";
 import { go, href, route } from "../routes.js";
@@ -54,15 +54,15 @@ function All() {
   const rows = pages.items.filter((row) => JSON.stringify(row).toLowerCase().includes(filter.toLowerCase()));
   const [isNew, open, close] = useOpen();
   return html`
-    <${Head} title="Peers" actions=${may("admin") && html`<button onClick=${() => open(true)}>New peer</button>`}>
+    <${Head} title="Peers" actions=${may("admin") && html`<button onClick=${() => open(true)}>New peer…</button>`}>
       <p class="soft">Other systems that exchange messages with this one.</p>
     <//>
-    <div class="tools"><${Filter} label="Filter peers" /><${Tally} shown=${rows.length} all=${pages.items.length} one="peer" /></div>
+    <div class="tools"><${Filter} label="Filter peers" />${pages.data && html`<${Tally} shown=${rows.length} all=${pages.items.length} one="peer" />`}</div>
     <${Loaded} resource=${pages}>
       ${() => html`<${Table} label="Peers" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="name"
-        empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer apply</code>, or here.<//>`} />`}
+        empty=${pages.items.length ? html`<${NoMatch} what="peer" view="peers" />` : html`<${Empty} title="No peers are declared.">Declare one with <code>penstock peer apply</code>${may("admin") && ", or create one here"}.<//>`} />`}
     <//>
-    <${TextLinks} peers=${pages.items} />
+    ${pages.data && html`<${TextLinks} peers=${pages.items} />`}
     ${isNew && html`<${NewPeer} onClose=${close} />`}
   `;
 }
@@ -91,7 +91,7 @@ function TextLinks({ peers }) {
 
 const NoLink = ({ wanted }) => html`
   <${Empty} title="No links to other text servers.">
-    ${wanted.length > 0 ? `Edges keep dialling ${wanted.join(", ")}, as declared by peers.` : "No peer has the protocol text."}
+    ${wanted.length > 0 ? `Edges keep trying to connect to ${wanted.join(", ")}, as declared by peers.` : "No peer uses the text protocol."}
     ${" "}Neighbours in the settings of edges (<code>edges.pubsub.neighbours</code>) are not shown.
   <//>
 `;
@@ -112,7 +112,7 @@ function One({ name }) {
         ${
           open === "replace" &&
           html`<${Replace} name=${name} path=${path} why=${peer.unreadable} etag=${resource.etag} reload=${resource.reload} initial=${EXAMPLE} onClose=${close}>
-          It says where and how to reach the peer. Queues that are forwarded to it keep their messages.
+          The document has the protocol and the addresses of the peer. Queues that are forwarded to it keep their messages.
         <//>`
         }
         ${

@@ -5,7 +5,7 @@ import { at, change } from "../api.js";
 import { useResource, useAction } from "../fetching.js";
 import { Delete } from "../components/delete.js";
 import { DocumentView, resourceOf, ManagedByOperator } from "../components/document.js";
-import { EmptyQueue } from "../components/empty.js";
+import { PurgeQueue } from "../components/purgequeue.js";
 import { Badge, Head, useOpen } from "../components/fields.js";
 import { notify } from "../components/notices.js";
 import { Loaded, ProblemBox } from "../components/problem.js";
@@ -46,8 +46,8 @@ export function Queue({ parts: [, name, tab = "", id] }) {
         <${View} queue=${queue} tab=${tab} id=${id} resource=${resource} />
         ${open === "publish" && html`<${Publish} name=${name} onClose=${close} onDone=${resource.reload} />`}
         ${open === "replace" && html`<${Replace} name=${name} path=${at`queues/${name}`} query=${{ replaceUnreadable: true }} why=${queue.unreadable} etag=${resource.etag} reload=${resource.reload}
-          onClose=${close}>It has the queue's limits, bindings and forwarding. Messages stay.<//>`}
-        ${open === "empty" && html`<${EmptyQueue} name=${name} onClose=${close} onDone=${resource.reload} />`}
+          onClose=${close}>The document has the queue's limits, bindings and forwarding. Messages stay.<//>`}
+        ${open === "purge" && html`<${PurgeQueue} name=${name} onClose=${close} onDone=${resource.reload} />`}
         ${open === "delete" && html`<${Delete} what="Queue" name=${name} path=${at`queues/${name}`} etag=${resource.etag} reload=${resource.reload} back=${["queues"]}
           onClose=${close}><${DeletionWarning} queue=${queue} /><//>`}
       `}
@@ -70,8 +70,8 @@ function Badges({ queue }) {
   return html`
     <p class="badges">
       ${queue.paused && html`<${Badge} tone="warn">Paused<//> `}
-      ${queue.condition && html`<${Badge} tone="bad">${queue.condition}<//> `}
-      ${queue.unkept && html`<${Badge} tone="bad">the store cannot honour its ack level<//> `}
+      ${queue.condition && html`<${Badge} tone="bad" title=${queue.condition}>${queue.unreadable ? "Unreadable document" : queue.condition}<//> `}
+      ${queue.unkept && html`<${Badge} tone="bad">The store cannot honour its ack level<//> `}
       ${queue.remote && html`<${Badge}>Forwarded over ${queue.remote}<//> `}
       <${Badge} title="what an acknowledgement guarantees">Ack level: ${queue.ackLevel}<//> <${Badge} title="transaction domain">Domain: ${queue.domain}<//>
       ${queue.owner && html` <${Badge} title="declared by">Owner: ${queue.owner}<//>`}
@@ -99,7 +99,7 @@ const Tabs = ({ queue, tab }) => html`
 
 const Actions = ({ queue, resource, open }) => html`
   ${queue.unreadable ? may("admin") && html`<button onClick=${() => open("replace")}>Replace…</button>` : html`<${QueueActions} queue=${queue} resource=${resource} open=${open} />`}
-  ${may("admin") && html`<button class="danger" onClick=${() => open("empty")}>Empty…</button>`}
+  ${may("admin") && html`<button class="danger" onClick=${() => open("purge")}>Purge queue…</button>`}
   ${may("admin") && html`<button class="danger" onClick=${() => open("delete")}>Delete…</button>`}
 `;
 
@@ -114,7 +114,7 @@ function QueueActions({ queue, resource, open }) {
     resource.reload();
   };
   return html`
-    ${may("operate") && html`<button onClick=${() => open("publish")}>Publish</button>`}
+    ${may("operate") && html`<button onClick=${() => open("publish")}>Publish…</button>`}
     ${may("admin") && html`<button disabled=${pausing.isBusy} onClick=${toggle}>${queue.paused ? "Resume" : "Pause"}</button>`}
     <${ProblemBox} problem=${pausing.problem} />
   `;
@@ -126,6 +126,11 @@ function toggled({ spec, paused: isPaused }) {
   return isPaused ? others : { ...others, paused: true };
 }
 
-const DeletionWarning = ({ queue: { ready, inFlight, dead } }) => html`
-  <p>This permanently deletes the queue with <strong>${several(ready + inFlight, "message")}</strong> and <strong>${several(dead, "dead letter")}</strong>.</p>
-`;
+function DeletionWarning({ queue: { ready, inFlight, dead } }) {
+  const lost = [
+    [ready + inFlight, "message"],
+    [dead, "dead letter"],
+  ].filter(([n]) => n > 0);
+  const listed = lost.map(([n, what], i) => html`${i > 0 && " and "}<strong>${several(n, what)}</strong>`);
+  return html`<p>This permanently deletes the queue${lost.length ? html` with ${listed}.` : ", which is empty."}</p>`;
+}

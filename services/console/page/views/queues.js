@@ -4,7 +4,7 @@ import { html, useMemo } from "../html.js";
 import { age, bytes, rate } from "../formats.js";
 import { Badge, Choice, Figure, Filter, Head, useOpen } from "../components/fields.js";
 import { NewQueue } from "../components/newqueue.js";
-import { Empty } from "../components/problem.js";
+import { Empty, NoMatch } from "../components/problem.js";
 import { Table, Tally } from "../components/table.js";
 import { href, route } from "../routes.js";
 import { may } from "../session.js";
@@ -41,7 +41,7 @@ const COLUMNS = [
   },
   number("ready", "Ready", (row) => row.ready),
   number("inFlight", "In flight", (row) => row.inFlight, { prio: 2, hint: "delivered, not yet acknowledged" }),
-  { ...number("dead", "Dead", (row) => row.dead), cell: (row) => html`<${Dead} row=${row} />` },
+  { ...number("dead", "Dead", (row) => row.dead, { hint: "dead letters" }), cell: (row) => html`<${Dead} row=${row} />` },
   number("age", "Oldest", (row) => (row.ready || row.inFlight ? row.oldestAgeMs : null), {
     format: age,
     width: "7rem",
@@ -64,7 +64,7 @@ const COLUMNS = [
 function Name({ row, tab }) {
   return html`
     <a href=${href(["queues", row.name])} tabindex=${tab} title=${row.name}>${row.name}</a>
-    ${row.paused && html` <${Badge} tone="warn">Paused<//>`} ${row.remote && html` <${Badge}>${row.remote}<//>`}
+    ${row.paused && html` <${Badge} tone="warn">Paused<//>`} ${row.remote && html` <${Badge} title="forwarded over this protocol">${row.remote}<//>`}
     ${row.condition && html` <${Badge} tone="bad" title=${row.condition}>Issue<//>`}
   `;
 }
@@ -83,7 +83,7 @@ export function Queues() {
   }, [all, filter, only]);
   const [isNew, open, close] = useOpen();
   return html`
-    <${Head} title="Queues" actions=${may("admin") && html`<button onClick=${() => open(true)}>New queue</button>`} />
+    <${Head} title="Queues" actions=${may("admin") && html`<button onClick=${() => open(true)}>New queue…</button>`} />
     <div class="tools">
       <${Filter} label="Filter by name" />
       <${Choice} name="only" label="Show" choices=${CHOICES} />
@@ -100,5 +100,5 @@ export function Queues() {
 
 const Nothing = ({ isFiltered }) =>
   isFiltered
-    ? html`<${Empty} title="No queue matches."><a href="#/queues">Show all</a><//>`
-    : html`<${Empty} title="There are no queues yet.">Declare some with <code>penstock queue apply -f queues.yaml</code>, or here.<//>`;
+    ? html`<${NoMatch} what="queue" view="queues" />`
+    : html`<${Empty} title="There are no queues yet.">Declare some with <code>penstock queue apply -f queues.yaml</code>${may("admin") && ", or create one here"}.<//>`;

@@ -4,11 +4,12 @@ import { html } from "../html.js";
 import { at } from "../api.js";
 import { useResource } from "../fetching.js";
 import { stepTimes } from "../flows.js";
-import { age, bytes, count, DASH, latency, rate } from "../formats.js";
+import { age, bytes, count, DASH, latency, rate, sentence } from "../formats.js";
 import { Choice, Facts } from "../components/fields.js";
 import { Plot } from "../components/plot.js";
-import { ProblemBox } from "../components/problem.js";
+import { ResourceProblem } from "../components/problem.js";
 import { route } from "../routes.js";
+import { may } from "../session.js";
 
 const RANGES = [
   ["15", "15 min"],
@@ -32,8 +33,8 @@ export function QueueStatus({ queue }) {
 /** The status of a queue whose document cannot be read. */
 export const Unreadable = ({ queue }) => html`
   <p class="problem" role="alert">
-    This version cannot read the queue's document: ${queue.unreadable}. You can browse its messages and redrive its dead letters. Use the
-    version that wrote the document to view or edit it.
+    ${sentence(queue.unreadable)} You can browse its messages and redrive its dead letters. Use the version that wrote the document to view
+    or edit it${may("admin") ? ", or replace the whole document" : ""}.
   </p>
   <${Strip} queue=${queue} />
   <${Counters} queue=${queue} />
@@ -42,14 +43,14 @@ export const Unreadable = ({ queue }) => html`
 function Strip({ queue }) {
   const { rates } = queue;
   const figures = [
-    ["ready", count(queue.ready)],
-    ["in flight", count(queue.inFlight)],
-    ["dead letters", count(queue.dead), queue.dead ? "--dead" : null],
-    ["oldest message", queue.ready || queue.inFlight ? age(queue.oldestAgeMs) : DASH],
-    ["in / s", rate(rates.in), "--in"],
-    ["out / s", rate(rates.out), "--out"],
-    ["acked / s", rate(rates.acked), "--acked"],
-    ["size", bytes(queue.bytes)],
+    ["Ready", count(queue.ready)],
+    ["In flight", count(queue.inFlight)],
+    ["Dead letters", count(queue.dead), queue.dead ? "--dead" : null],
+    ["Oldest message", queue.ready || queue.inFlight ? age(queue.oldestAgeMs) : DASH],
+    ["In/s", rate(rates.in), "--in"],
+    ["Out/s", rate(rates.out), "--out"],
+    ["Acked/s", rate(rates.acked), "--acked"],
+    ["Size", bytes(queue.bytes)],
   ];
   return html`<dl class="strip" aria-label="Now">
     ${figures.map(([name, value, tone]) => html`<div key=${name} class=${tone ? "toned" : ""} style=${tone ? { "--tone": `var(${tone})` } : {}}><dt>${name}</dt><dd>${value}</dd></div>`)}
@@ -106,7 +107,7 @@ function Plots({ name }) {
   return html`
     <section>
       <div class="tools"><h2>History</h2><${Choice} name="minutes" label="Period" choices=${RANGES} unset="60" /></div>
-      <${ProblemBox} problem=${resource.problem} retry=${resource.reload} />
+      <${ResourceProblem} resource=${resource} />
       <div class="plots">
         ${
           history &&
@@ -156,25 +157,25 @@ const TextBinding = ({ text: { subscribe, publish } }) => html`
 `;
 
 const LABELS = {
-  added: "published",
-  delivered: "deliveries",
-  acked: "acknowledged",
-  returned: "returned",
-  fenced: "settled too late",
-  dead: "died",
-  expired: "expired",
-  duplicates: "duplicates",
-  redriven: "redriven",
-  deadTrimmed: "dead letters trimmed",
-  deadOverflowed: "of these, over the limit",
-  purged: "dead letters purged",
-  emptied: "ready messages purged",
-  send_errors: "send errors",
-  sendErrors: "send errors",
-  bytes_in: "octets in",
-  bytes_out: "octets out",
-  bytesIn: "octets in",
-  bytesOut: "octets out",
+  added: "Published",
+  delivered: "Deliveries",
+  acked: "Acknowledged",
+  returned: "Returned",
+  fenced: "Settled too late",
+  dead: "Died",
+  expired: "Expired",
+  duplicates: "Duplicates",
+  redriven: "Redriven",
+  deadTrimmed: "Dead letters trimmed",
+  deadOverflowed: "Of these, over the limit",
+  purged: "Dead letters purged",
+  emptied: "Ready messages purged",
+  send_errors: "Send errors",
+  sendErrors: "Send errors",
+  bytes_in: "Octets in",
+  bytes_out: "Octets out",
+  bytesIn: "Octets in",
+  bytesOut: "Octets out",
 };
 
 const Counters = ({ queue: { counters } }) => html`

@@ -9,7 +9,11 @@ import { Plot } from "../components/plot.js";
 import { Table } from "../components/table.js";
 import { href } from "../routes.js";
 
+const DURABLE = "time until messages are durable, 99th percentile";
+const DELIVERY = "time until the first delivery, 99th percentile";
 const seconds = (value) => latency(value == null ? null : value * 1000);
+/** Format an hour, 2026-11-28T01, with a minute. */
+const clock = (text, minute) => `${text.replace("T", " ")}:${minute}`;
 const hour = (text) => Date.parse(`${text}:00:00Z`) / 1000;
 const number = (key, title, value, more = {}) => ({
   key,
@@ -62,11 +66,11 @@ function Findings({ report }) {
 const keyed = (...names) => (row) => JSON.stringify(names.map((name) => row[name]));
 
 function Period({ report: { period, now_ms: now } }) {
-  const made = html`created from the data at ${" "}<${Time} at=${new Date(now).toISOString()} />`;
-  if (!period.last) return html`<p class="soft">No tables yet; ${made}.</p>`;
+  const made = html`as of ${" "}<${Time} at=${new Date(now).toISOString()} />`;
+  if (!period.last) return html`<p class="soft">No tables yet, ${made}.</p>`;
   const known = `data for ${period.known} of ${several(period.hours, "hour")}`;
-  const running = period.is_running && "; the last hour was not over yet, so its figures are partial";
-  return html`<p class="soft">Hours ${period.first} to ${period.last} UTC, ${known}; ${made}${running}.</p>`;
+  const running = period.is_running && " The last hour was not over yet, so its figures are partial.";
+  return html`<p class="soft">${clock(period.first, "00")} to ${clock(period.last, "59")} UTC, ${known}, ${made}.${running}</p>`;
 }
 
 /** A warning that figures are too low. */
@@ -90,16 +94,16 @@ const Omitted = ({ number = 0 }) => number > 0 && html`<p class="soft">${count(n
 
 function Totals({ totals, report: { budget, put, wait } }) {
   const figures = [
-    ["in", count(totals.in), bytes(totals.in_octets)],
-    ["out", count(totals.out), bytes(totals.out_octets)],
-    ["acked", count(totals.acked)],
-    ["refused", count(totals.refused)],
-    ["dead", count(totals.dead)],
-    ["accepted", share(budget.availability), `objective ${share(budget.objective)}`],
-    ["put p99", seconds(put.p99)],
-    ["wait p99", seconds(wait.p99)],
+    ["In", count(totals.in), bytes(totals.in_octets)],
+    ["Out", count(totals.out), bytes(totals.out_octets)],
+    ["Acked", count(totals.acked)],
+    ["Refused", count(totals.refused)],
+    ["Dead", count(totals.dead)],
+    ["Accepted", share(budget.availability), `objective ${share(budget.objective)}`],
+    ["Durable p99", seconds(put.p99), "", DURABLE],
+    ["Delivery p99", seconds(wait.p99), "", DELIVERY],
   ];
-  return html`<dl class="strip" aria-label="Totals">${figures.map(([name, value, more]) => html`<div key=${name}><dt>${name}</dt><dd>${value} ${more && html`<small>${more}</small>`}</dd></div>`)}</dl>`;
+  return html`<dl class="strip" aria-label="Totals">${figures.map(([name, value, more, hint]) => html`<div key=${name} title=${hint}><dt>${name}</dt><dd>${value} ${more && html`<small>${more}</small>`}</dd></div>`)}</dl>`;
 }
 
 function Hours({ hours, isRunning }) {
@@ -140,7 +144,6 @@ const Section = ({ title, rows, left, columns, keyOf, none }) => html`
 const FAILURES = [
   {
     ...queueColumn,
-    width: "18%",
     cell: ({ queue, example_id: id }, tab) =>
       html`<a href=${href(["queues", queue, "dead", id])} tabindex=${tab}>${queue}</a>`,
   },
@@ -148,12 +151,14 @@ const FAILURES = [
   {
     key: "pattern",
     title: "Error",
+    width: "42%",
+    prio: 2,
     cell: ({ pattern, example, fingerprint }) =>
       pattern
         ? html`<span title=${example}>${pattern}</span>`
         : html`<span class="soft">no error text; body fingerprint <code>${fingerprint}</code></span>`,
   },
-  number("count", "Dead letters", (row) => row.count),
+  number("count", "Count", (row) => row.count),
   {
     key: "last",
     title: "Last",
@@ -188,7 +193,7 @@ const CHANGES = [
     title: "Hour, UTC",
     width: "13.5rem",
     prio: 2,
-    cell: ({ hour, isRunning }) => html`${hour}${isRunning && html` <${Badge} title="The hour was not over yet: its figures are partial">partial<//>`}`,
+    cell: ({ hour, isRunning }) => html`${clock(hour, "00")}${isRunning && html` <${Badge} title="The hour was not over yet: its figures are partial">partial<//>`}`,
   },
 ];
 const QUEUES = [
@@ -197,8 +202,8 @@ const QUEUES = [
   number("out", "Out", (row) => row.out),
   number("refused", "Refused", (row) => row.refused, { prio: 2 }),
   number("dead", "Dead", (row) => row.dead),
-  number("put", "Put p99", () => 0, { prio: 2, cell: (row) => seconds(row.put_p99) }),
-  number("wait", "Wait p99", () => 0, { prio: 2, cell: (row) => seconds(row.wait_p99) }),
+  number("put", "Durable p99", () => 0, { width: "6.5rem", prio: 2, hint: DURABLE, cell: (row) => seconds(row.put_p99) }),
+  number("wait", "Delivery p99", () => 0, { width: "6.5rem", prio: 2, hint: DELIVERY, cell: (row) => seconds(row.wait_p99) }),
   number("most", "Max. depth", (row) => row.len_max, { prio: 3 }),
 ];
 const REDRIVES = [

@@ -21,6 +21,7 @@ const COLUMNS = [
     key: "by",
     title: "Reserved by",
     width: "45%",
+    prio: 2,
     sort: (row) => row.reservedBy,
     cell: ({ reservedBy }) => reservedBy,
   },
@@ -39,7 +40,7 @@ export function Reservations() {
   return html`
     <${Head} title="Reservations"><p class="soft">Only the holder of a reservation can publish to the queue. It expires unless renewed.</p><//>
     <${Loaded} resource=${resource}>
-      ${({ items }) => html`<${Table} label="Reservations" columns=${COLUMNS} rows=${items} keyOf=${({ queue }) => queue} sort="queue" empty=${html`<${Empty} title="No queue is reserved." />`} />`}
+      ${({ items }) => html`<${Table} label="Reservations" columns=${COLUMNS} rows=${items} keyOf=${({ queue }) => queue} sort="queue" empty=${html`<${Empty} title="No queue is reserved.">Queues are listed here while a sender by RQP/MCA has reserved them.<//>`} />`}
     <//>
   `;
 }

@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { usePages } from "../fetching.js";
 import { Badge, Filter, Head, LoadMore, MissingProcesses } from "../components/fields.js";
-import { Empty, Loaded } from "../components/problem.js";
+import { Empty, Loaded, NoMatch } from "../components/problem.js";
 import { Table, Tally } from "../components/table.js";
 import { route } from "../routes.js";
 
@@ -16,7 +16,7 @@ const COLUMNS = [
     cell: ({ pattern, isBehind }) =>
       html`<code>${pattern}</code>${isBehind && html` <${Badge} tone="warn" title="slow consumer: served from the log">behind<//>`}`,
   },
-  { key: "peer", title: "Subscriber", width: "14rem", sort: (row) => row.peer, cell: ({ peer }) => peer },
+  { key: "peer", title: "Subscriber", width: "min(14rem, 40vw)", sort: (row) => row.peer, cell: ({ peer }) => peer },
   { key: "id", title: "ID", width: "7rem", prio: 2, sort: (row) => String(row.id), cell: ({ id }) => id },
   {
     key: "process",
@@ -45,11 +45,11 @@ export function Subscriptions() {
     <${Head} title="Subscriptions" actions=${html`<button disabled=${pages.isBusy} onClick=${pages.reload}>Refresh</button>`}>
       <p class="soft">Subscriptions of the text service's clients. For queues that subscribe, see their documents.</p>
     <//>
-    <div class="tools"><${Filter} label="Filter by pattern or subscriber" /><${Tally} shown=${rows.length} all=${pages.items.length} one="subscription" /></div>
+    <div class="tools"><${Filter} label="Filter by pattern or subscriber" />${pages.data && html`<${Tally} shown=${rows.length} all=${pages.items.length} one="subscription" />`}</div>
     <${MissingProcesses} pages=${pages} />
     <${Loaded} resource=${pages}>
       ${() => html`<${Table} label="Subscriptions" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.process} ${row.connection} ${row.id} ${row.pattern}`} sort="pattern"
-        empty=${html`<${Empty} title=${pages.items.length ? "No subscription matches." : "No subscriptions."} />`} />`}
+        empty=${pages.items.length ? html`<${NoMatch} what="subscription" view="subscriptions" />` : html`<${Empty} title="No subscriptions.">Clients of the text service that subscribe are listed here.<//>`} />`}
     <//>
     <${LoadMore} pages=${pages} what="subscriptions" />
   `;

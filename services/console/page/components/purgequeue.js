@@ -8,7 +8,7 @@ import { Confirm } from "./dialog.js";
 import { notify } from "./notices.js";
 import { ProblemBox } from "./problem.js";
 
-export function EmptyQueue({ name, onClose, onDone }) {
+export function PurgeQueue({ name, onClose, onDone }) {
   const [counted, setCounted] = useState(null);
   const route = at`queues/${name}/messages/purge`;
   const counting = useAction(async () => {
@@ -26,18 +26,22 @@ export function EmptyQueue({ name, onClose, onDone }) {
     }
   };
   const done = () => {
-    notify(`Emptying ${name}.`, { href: "#/jobs", text: "Progress" });
+    notify(`Purging ${name}.`, { href: "#/jobs", text: "Progress" });
     onClose();
     onDone();
   };
   return html`
-    <${Confirm} title=${`Empty ${name}`} word=${name} action="Delete messages" act=${act} isBlocked=${!counted?.matched} onDone=${done} onClose=${onClose}>
+    <${Confirm} title=${`Purge ${name}`} word=${name} action="Purge messages" act=${act} isBlocked=${!counted?.matched} onDone=${done} onClose=${onClose}>
       <div class="preview-box" aria-live="polite">
         <${ProblemBox} problem=${counting.problem} retry=${counting.run} />
         ${counting.isBusy && html`<p class="soft" aria-busy="true">Counting…</p>`}
-        ${counted && html`<p><strong>${several(counted.matched, "message")}</strong> will be permanently deleted.</p>`}
+        ${counted && (counted.matched ? html`<p><strong>${several(counted.matched, "ready message")}</strong> will be permanently deleted.</p>` : html`<p>The queue has no ready messages.</p>`)}
       </div>
-      <p>${counted?.inFlight ? html`<strong>${several(counted.inFlight, "message")}</strong> in flight stay unless they are returned to the queue before the purge ends. ` : ""}Messages added since the count and dead letters stay.</p>
+      <p>${counted?.inFlight > 0 && html`<${InFlight} n=${counted.inFlight} />`}Messages added since the count and dead letters stay.</p>
     <//>
   `;
 }
+
+const InFlight = ({ n }) => html`
+  <strong>${several(n, "message")}</strong> in flight ${n === 1 ? "stays unless it is" : "stay unless they are"} returned to the queue before the purge ends.${" "}
+`;
