@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # pages that tools.plain_words checks
 PLAIN = README.md CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md docs/*/*/*.md protos/*.md)
 
-.PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference system
+.PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference settings-docs system
 .PHONY: objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## list the targets
@@ -85,7 +85,12 @@ docs: $(READY)  ## build the documentation site in ./site; warnings are errors
 	@echo "site/: python3 -m http.server --directory site, then http://127.0.0.1:8000"
 
 cli-reference: $(READY)  ## generate docs/reference/cli.md from the commands
-	$(PYTHON) -m services.cli.reference.commands_table > docs/reference/cli.md
+	$(PYTHON) -m services.cli.reference.commands_table > docs/reference/cli.md.new
+	mv docs/reference/cli.md.new docs/reference/cli.md
+
+settings-docs: $(READY)  ## generate docs/settings.md from the settings
+	$(PYTHON) -m services.cli.reference.settings_table > docs/settings.md.new
+	mv docs/settings.md.new docs/settings.md
 
 kubernetes: $(READY)  ## install what tests with an API server need: etcd, and programs that are built once, in minutes
 	tools/system kubernetes

@@ -46,7 +46,8 @@ READY_S = 60.0
 ATTEMPT_S = 5.0  # a client reconnects after so long without an answer
 PAUSE_S = 0.02  # between attempts
 HOSTS = "127.0.0.77", "127.0.0.78"  # of RQP/cast and of beacons, one for each system
-RING_TIMES = {"own_ring_s": 3, "self_s": 6, "open_s": 2, "find_s": 3}  # as in docs/ring.md, Two systems
+# as in docs/ring.md, "Two systems on one machine"
+RING_TIMES = {"own_ring_s": 3, "self_s": 6, "open_s": 2, "find_s": 3}
 RING_FRAME = struct.Struct(">I255s255sI")  # operation, sender_name, queue_id, message_size (ring.md 5.1)
 RING_PUSH, RING_PULL, RING_OK = 1, 2, 5
 FAR_QUEUES = """

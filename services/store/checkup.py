@@ -16,11 +16,11 @@ from services.store.model.keys import DomainKeys
 from services.store.pipeline.domain import SESSION_TIMEOUT_MS, Domain
 from services.store.redis.library import LIBRARY, loaded, source
 from services.store.redis.link import UNWRITABLE, Link, explain_here
+from services.store.redis.memory import PUBLISH_LIMIT
 from services.store.redis.probe import Finding, Grade, findings, hidden, probe
 from services.store.redis.users import check_users
 from services.store.store import Store
 
-GUARD = 0.75  # share of maxmemory above which publishes are refused (lua/schema.lua)
 NEARLY = 0.6
 CLOCK_MS = 1000  # a larger difference makes ages and timeouts misleading
 UNREADABLE = "use the version that wrote it, replace it in the console, or delete it and declare it again"
@@ -107,12 +107,12 @@ async def _memory(link: Link) -> Finding:
     if not limit:
         return Finding("memory used", Grade.OK, f"{used:,} bytes")
     text = f"{used:,} bytes, {used / limit:.0%} of maxmemory"
-    if used > GUARD * limit:
+    if used > PUBLISH_LIMIT * limit:
         return Finding(
             "memory used", Grade.FAIL, text, "puts are refused: take messages out, or raise maxmemory"
         )
     if used > NEARLY * limit:
-        return Finding("memory used", Grade.WARN, text, f"puts are refused above {GUARD:.0%}")
+        return Finding("memory used", Grade.WARN, text, f"puts are refused above {PUBLISH_LIMIT:.0%}")
     return Finding("memory used", Grade.OK, text)
 
 

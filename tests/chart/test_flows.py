@@ -1,4 +1,4 @@
-"""Allowed connections of a release, and no others: chart.md, "What edges need of the network"."""
+"""Allowed connections of a release, and no others: docs/chart.md, "What edges need of the network"."""
 
 from __future__ import annotations
 

@@ -18,6 +18,17 @@ PAGES = sorted(
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 METRIC = re.compile(r"`(penstock_[a-z_]+[a-z])(?:\{[^}]*\})?`")
+SOURCES = sorted(
+    path
+    for folder in ("benchmarks", "charts", "operator", "protos", "services", "tests", "tools")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".js", ".lua", ".py", ".yaml"} and "vendor" not in path.parts
+)
+NEXT_LINE = re.compile(r"\s*\n\s*(?:#|--|//)?\s*")
+BOLD = re.compile(r"\*\*([^*]+?)\.?\*\*")
+# a page, a comma, and sections: each in quotes, or one without
+QUOTED = re.compile(r'((?:[\w-]+/)*[\w-]+\.md), ((?:"[^"]+"(?:, | and )?)+)')
+UNQUOTED = re.compile(r"((?:[\w-]+/)*[\w-]+\.md), ([A-Z][^()]{,80})")
 
 
 def anchors(page: Path) -> set[str]:
@@ -36,6 +47,46 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert found.exists(), f"{page.name}: {target}"
         if anchor:
             assert anchor in anchors(found), f"{page.name}: {target}"
+
+
+def sections(page: Path) -> set[str]:
+    """Return the headings of a page, and the bold words at the beginning of its paragraphs and items."""
+    text = FENCE.sub("", page.read_text())
+    return {heading.strip("`") for heading in re.findall(r"^#+ (.*)$", text, re.M)} | set(BOLD.findall(text))
+
+
+def unknown_sections(text: str) -> list[str]:
+    """Return the sections of pages that the text names but that do not exist."""
+    text = NEXT_LINE.sub(" ", text)
+    unknown = []
+    for page, quoted in QUOTED.findall(text):
+        path = ROOT / page
+        named = re.findall(r'"([^"]+)"', quoted)
+        unknown += [f"{page}: {name}" for name in named if not path.exists() or name not in sections(path)]
+    for page, words in UNQUOTED.findall(text):
+        path = ROOT / page
+        if path.exists() and not words.startswith(tuple(sections(path))):
+            unknown.append(f"{page}: {words}")
+    return unknown
+
+
+def test_sections_named_in_code_exist() -> None:
+    texts = {str(path.relative_to(ROOT)): path.read_text() for path in SOURCES}
+    assert {path: found for path, text in texts.items() if (found := unknown_sections(text))} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ('{}, "Clocks".', []),
+        ("{}, Clocks)", []),
+        ('{},\n-- "Clocks", "Nowhere"', ["Nowhere"]),
+        ("{},\n    # Nowhere)", ["Nowhere"]),
+    ],
+)
+def test_missing_sections_are_found(text: str, missing: list[str]) -> None:
+    page = "docs/store.md"
+    assert unknown_sections(text.format(page)) == [f"{page}: {name}" for name in missing]
 
 
 def test_metrics_that_are_told_are_there() -> None:

@@ -334,7 +334,7 @@ def test_evictions_under_load_honour_the_budgets_and_lose_nothing(release: Relea
 
 
 def test_the_only_node_is_drained_and_comes_back(release: Release, node: Node) -> None:
-    """Check that budgets do not block a drain of the only node for ever (docs/chart.md, Drained nodes)."""
+    """Check that budgets do not block a drain of the only node for ever (docs/chart.md, "Draining nodes")."""
     release.penstock("put", "orders", "before the drain")
     try:
         with step("kubectl drain"):

@@ -1,4 +1,4 @@
-"""Test `uninstall`: it ends in any outage and respects Retain (docs/kubernetes.md, "Uninstall")."""
+"""Test `uninstall`: it ends in any outage and respects Retain (docs/chart.md, "Uninstall")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Neighbours named by Peers in the store while the edge runs (pubsub.md 4.1; docs/pubsub.md, Links)."""
+"""Neighbours named by Peers while an edge runs (pubsub.md 4.1; docs/operations.md, "Links between stores")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that no span has message contents (docs/tracing.md, What is promised)."""
+"""Test that no span has message contents (docs/tracing.md, "Guarantees")."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Generate docs/settings.md from the settings.
-
-python -m services.cli.reference.settings_table > docs/settings.md
-"""
+"""Generate docs/settings.md from the settings: `make settings-docs`."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ MEANINGS = {
 INTRODUCTION = """\
 # Settings
 
-Generated from the settings by `python -m services.cli.reference.settings_table`; a test checks that it is current.
+Generated from the settings by `make settings-docs`; a test checks that it is current.
 
 Each setting has a path. Sources, each overriding those before it:
 

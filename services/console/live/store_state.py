@@ -8,11 +8,10 @@ from typing import Any
 
 from services.store import Store, StoreError
 from services.store.model import Promises
-from services.store.redis import Grade, Memory, findings, memory_of
+from services.store.redis import PUBLISH_LIMIT, Grade, Memory, findings, memory_of
 
 REFRESH_S = 10.0
 MAX_NAMED = 10  # queues and servers in alarms; of more queues only the number
-FULL = 0.75  # of maxmemory; above it the store refuses publishes
 
 
 class StoreState:
@@ -67,11 +66,11 @@ class StoreState:
 
     @staticmethod
     def _memory_full(memory: Memory) -> list[str]:
-        if not memory.used or not memory.limit or memory.used < FULL * memory.limit:
+        if not memory.used or not memory.limit or memory.used < PUBLISH_LIMIT * memory.limit:
             return []
-        share = round(100 * memory.used / memory.limit)
+        share, limit = round(100 * memory.used / memory.limit), round(100 * PUBLISH_LIMIT)
         return [
-            f"memory: {share} % used; above 75 % publishes are refused: consume messages or raise maxmemory"
+            f"memory: {share} % used; above {limit} % publishes are refused: consume messages or raise maxmemory"
         ]
 
     def _memory_unknown(self) -> list[str]:

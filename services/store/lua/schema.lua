@@ -16,7 +16,8 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:<qid>:s        stream of entries <generation>-<number>, up to 32 messages each:
                           n = count, t = server ms, o = origin, b = records, c = 1 if it was returned to the end,
                           r = number of redrives, alone in its entry
-  ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS); the reservation
+  ps:{dom}:<qid>:q        queue hash: fields that decisions need (FIELDS, queues.lua), as the cursor (ce, ci) and lot number; counters
+                          (COUNTERS, catalogue/figures.py); limits, visibility and document (QueueSpec.fields); the reservation
                           (holder, until, fence, ttl = length in ms; freed, freed_by, served = the last release, and whose question
                           was served), the owner (own, own_until, own_fence, own_ttl), condition = a problem of a remote queue;
                           watched = number of tracked messages, w:<entry number> = their fate keys;
@@ -72,10 +73,10 @@ in r, in a lot, or settled (its mask bit is set, or its entry is removed).
 Every function validates completely before its first write, as Lua has no rollback. ]]
 
 local RING = 64
-local PER_ENTRY = 32
+local PER_ENTRY = 32       -- as in model/records.py
 local STEP = 1000          -- messages that one call may expire, evict or sweep
 local GUARD_MS = 5
-local GUARD = 0.75         -- publishes are refused above this share of maxmemory
+local GUARD = 0.75         -- publishes are refused above this share of maxmemory; as PUBLISH_LIMIT in redis/memory.py
 local FUNCTIONS = {}       -- functions shared between files, which are enclosed in blocks (library.py)
 local call, bor, band, shl, tobit
 

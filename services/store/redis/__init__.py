@@ -6,7 +6,7 @@ What is sent over these connections is decided in `pipeline` and `catalogue`.
 from services.store.redis.connect import REPLY_TIMEOUT_S, Connector
 from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore
 from services.store.redis.link import Link
-from services.store.redis.memory import Memory, memory_of
+from services.store.redis.memory import PUBLISH_LIMIT, Memory, memory_of
 from services.store.redis.probe import Finding, Grade, findings
 from services.store.redis.process_names import machine, process_name
 from services.store.redis.rights import acl_rules, analytics_rules
@@ -15,6 +15,7 @@ from services.store.redis.url import StoreUrl
 from services.store.redis.users import Applied, apply_user
 
 __all__ = [
+    "PUBLISH_LIMIT",
     "REPLY_TIMEOUT_S",
     "Applied",
     "Connector",

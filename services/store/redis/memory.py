@@ -9,6 +9,10 @@ from redis.exceptions import RedisError, ResponseError
 from services.store.redis.connect import Connector, parse_info
 from services.store.redis.link import explain
 
+PUBLISH_LIMIT = (
+    0.75  # share of a server's maxmemory above which it refuses publishes: GUARD of lua/schema.lua
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:

@@ -21,7 +21,7 @@ def section(command: str) -> str:
 
 
 def test_page_is_current() -> None:
-    advice = "python -m services.cli.reference.commands_table > docs/reference/cli.md"
+    advice = "run `make cli-reference`"
     assert DOCUMENT.read_text() == reference.page(), advice
 
 

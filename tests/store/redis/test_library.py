@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from services.store.redis import library
+from services.store.model.records import PER_ENTRY
+from services.store.redis import PUBLISH_LIMIT, library
 from services.store.redis.library import FILES, LIBRARY, source
 from services.store.redis.rights import COMMANDS
 from tests.servers import Server
@@ -12,6 +13,18 @@ from tests.stores import every_server
 
 LUA = Path(library.__file__).parents[1] / "lua"
 CALLED = re.compile(r"\b(?:call|redis\.call|in_parts)\('([A-Z]+)'")
+
+
+def test_constants_are_those_of_other_modules() -> None:
+    sidebar = (LUA.parents[1] / "console" / "page" / "components" / "sidebar.js").read_text()
+    assert number("local GUARD", source()) == number("const FULL_ABOVE", sidebar) == PUBLISH_LIMIT
+    assert number("local PER_ENTRY", source()) == PER_ENTRY
+
+
+def number(name: str, text: str) -> float:
+    found = re.search(rf"^{name} = ([\d.]+)", text, re.M)
+    assert found, name
+    return float(found[1])
 
 
 def test_library_has_every_lua_file() -> None:

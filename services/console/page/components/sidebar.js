@@ -22,7 +22,7 @@ const TITLES = {
 };
 const KEY_OF = Object.fromEntries(SHORTCUTS.map(([letter, place]) => [place, letter]));
 const WARN_ABOVE = 0.6; // of the store's memory
-const FULL_ABOVE = 0.75; // puts are refused (docs/store.md, Bounds)
+const FULL_ABOVE = 0.75; // puts are refused (docs/store.md, Bounds); PUBLISH_LIMIT of the store
 
 const figures = {
   queues: () => queues.value.size || null,
