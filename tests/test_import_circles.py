@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = {
-    "operator": "operator/",
-    "services/analytics/plugin": "services/analytics/plugin/",
-}  # folders on the import path
+# folders on the import path
+FOLDERS = {"operator": "operator/", "services/analytics/plugin": "services/analytics/plugin/"}
 
 
 def module_of(file: str) -> str:

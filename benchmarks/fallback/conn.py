@@ -87,9 +87,8 @@ class Conn:
     unread: bytes = b""
     unsent: bytearray = field(default_factory=bytearray)
     in_flight: int = 0
-    groups: deque[list[float]] = field(
-        default_factory=deque
-    )  # [time of the request, messages of it in flight]
+    # [time of the request, messages of it in flight]
+    groups: deque[list[float]] = field(default_factory=deque)
 
     def done(self, messages: int) -> None:
         self.run.done += messages

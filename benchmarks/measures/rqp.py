@@ -160,9 +160,8 @@ def _carry(bench: Bench, near: Store, far: Store, port: int, number: int) -> flo
     fill(near, AWAY, [BODY] * count)
     _open(far, is_open=False)
     with _edge(bench, near, f"penstock-rqp-near{number}", port), ThreadPoolExecutor(1) as threads:
-        arrivals = threads.submit(
-            _arrivals, far, count * number, count
-        )  # its first poll is before any arrival
+        # its first poll is before any arrival
+        arrivals = threads.submit(_arrivals, far, count * number, count)
         _open(far, is_open=True)
         return arrivals.result()
 

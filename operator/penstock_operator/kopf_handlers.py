@@ -130,9 +130,8 @@ def quiet_kopf_logs() -> None:
     def bare(record: logging.LogRecord) -> bool:
         for name in ("settings", "k8s_skip"):
             vars(record).pop(name, None)
-        return (
-            "failed temporarily" not in record.getMessage()
-        )  # the store is unavailable, which is logged once elsewhere
+        # the store is unavailable, which is logged once elsewhere
+        return "failed temporarily" not in record.getMessage()
 
     objects = logging.getLogger("kopf.objects")
     objects.setLevel(logging.WARNING)

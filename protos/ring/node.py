@@ -49,9 +49,8 @@ class Node:
         self.group = group  # 1 to MAX_GROUP
         self.last_break: Break | None = None  # how the last link was lost
         self.breaks = 0  # number of links lost
-        self.members: OrderedDict[bytes, float] = (
-            OrderedDict()
-        )  # other nodes, and when each was last heard of
+        # other nodes, and when each was last heard of
+        self.members: OrderedDict[bytes, float] = OrderedDict()
         self._service = service
         self._silence_s = times.lost_s / 2  # of a predecessor that is closed as well (4.6)
         self._absent = ExpiringSet(times.absent_s)  # names whose proposals went around (4.6)

@@ -49,9 +49,8 @@ class Laps:
         self._seed = seed
         self._number = 0  # of ids
         self._passes: LruMap[Passes] = LruMap(remembered)
-        self._asked: LruMap[tuple[bytes, bool]] = LruMap(
-            remembered
-        )  # by request id: digest, is it the first?
+        # by request id: digest, is it the first?
+        self._asked: LruMap[tuple[bytes, bool]] = LruMap(remembered)
         self._between: bytes | None = None  # an unclaimed digest, until the question behind it comes
 
     def judge(self, digest: bytes, sender: bytes | None) -> Questions | None:

@@ -68,11 +68,12 @@ class Refused:
 ClientRequest = Create | Destroy | Push | Pull  # a request of a client
 ClientEvent = ClientRequest | Refused  # what a `ClientConnection` yields
 
+# reason of a `Refused`: the text of its ERROR (5.6)
 REFUSALS = {
     "empty_queue_name": "queue name is empty",
     "endless_queue_name": "queue name has no end",
     "message_too_large": "message is too large",
-}  # reason of a `Refused`: the text of its ERROR (5.6)
+}
 
 
 class Found(NamedTuple):

@@ -166,6 +166,7 @@ class Refuse:
     why: Unheard  # the label to count it by
 
 
+# what a `Sender` returns
 SenderAction = (
     Ask | Approve | Keep | SendData | CloseAll | Remove | PutBack | MoveToEnd | Bury | Hold | Refuse
-)  # what a `Sender` returns
+)

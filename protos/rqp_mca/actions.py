@@ -75,6 +75,5 @@ class Close:
     peer: Peer  # the caller's name of it
 
 
-Action = (
-    AskAvailability | RequestQueue | SendData | Remove | ToDeadLetters | ReportFailure | Close
-)  # what a `Sender` returns
+# what a `Sender` returns
+Action = AskAvailability | RequestQueue | SendData | Remove | ToDeadLetters | ReportFailure | Close

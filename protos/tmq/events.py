@@ -88,6 +88,7 @@ class Refused:
     close: bool  # close the connection after the reply
 
 
+# a request of a client
 Request = (
     Create
     | Delete
@@ -99,5 +100,5 @@ Request = (
     | TransactionStart
     | TransactionEnd
     | TransactionAbort
-)  # a request of a client
+)
 Event = Request | Refused  # what a `Connection` yields

@@ -62,13 +62,11 @@ class Limits:
     """Limits of a connection (2.1, 3.1, 7.1, 7.3)."""
 
     max_message_bytes: int = 1 << 20  # longer bodies are refused
-    max_discard_bytes: int = (
-        16 << 20
-    )  # longer ones are refused without reading them, and the connection is closed
+    # longer ones are refused without reading them, and the connection is closed
+    max_discard_bytes: int = 16 << 20
     max_name_bytes: int = 255  # longer names are refused
-    max_name_discard_bytes: int = (
-        64 << 10
-    )  # longer ones are refused without reading them, and the connection is closed
+    # longer ones are refused without reading them, and the connection is closed
+    max_name_discard_bytes: int = 64 << 10
     lone_five_grace_s: float = 0.2  # a 5 followed by silence for this long is a TS; 0: never
     request_timeout_s: float = 30.0  # how long a request may stay unfinished
     code5_mqid_is_select: bool = False  # 5 + MQID is SELECT, not DNQ (document dialect only)

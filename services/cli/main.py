@@ -70,9 +70,8 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code, one of `Exit`."""
     as_json = "--json" in arguments
-    if (
-        DEBUG not in os.environ
-    ):  # commands report errors in one line; `up` and `serve` configure their own logs
+    # commands report errors in one line; `up` and `serve` configure their own logs
+    if DEBUG not in os.environ:
         logging.basicConfig(handlers=[logging.NullHandler()])
     try:
         code = penstock.main(arguments, prog_name="penstock", standalone_mode=False)

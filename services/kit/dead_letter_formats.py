@@ -53,9 +53,8 @@ class DeadLetterFormat:
     name: str  # unique, as `garbage-msg`
     help: str  # a short description
     encode: Callable[[ExportedDeadLetter], bytes]
-    reader: Callable[
-        [int, int], DeadLetterReader
-    ]  # takes the maximum size of a body, and how many letters to skip
+    # takes the maximum size of a body, and how many letters to skip
+    reader: Callable[[int, int], DeadLetterReader]
 
 
 def formats() -> dict[str, DeadLetterFormat]:

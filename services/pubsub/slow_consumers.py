@@ -36,9 +36,8 @@ class SlowConsumers:
     ) -> None:
         """overrun: ends a subscriber whose messages were trimmed from the log before it was sent them."""
         self.delivered = 0
-        self.on_served: Callable[[Subscriber], None] = lambda _: (
-            None
-        )  # called after each turn of a subscriber
+        # called after each turn of a subscriber
+        self.on_served: Callable[[Subscriber], None] = lambda _: None
         self._log = source
         self._fanout = fanout
         self._recent_entries = recent

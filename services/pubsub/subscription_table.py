@@ -18,10 +18,8 @@ class SubscriptionTable:
         self._router: Router[Subscription] = Router()
         self._youngest = START  # all subscriptions began here or before
         self.has_ends = False  # some subscription ends at a place: to be set when one gets its end
-        self._matched: tuple[bytes, list[Subscription]] = (
-            b"",
-            [],
-        )  # the last tag and its subscriptions, in order
+        # the last tag and its subscriptions, in order
+        self._matched: tuple[bytes, list[Subscription]] = (b"", [])
         self.fill()
 
     def fill(self) -> bool:

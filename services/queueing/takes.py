@@ -44,7 +44,6 @@ class Rest(Generic[RunT, EventT]):
         """Take for the waiting run: the client has read its replies."""
         if self._run is not None and not self._conversation.wire.is_blocked():
             run, self._run = self._run, None
-            run.slot.asked = (
-                self._conversation.wire.loop_time()
-            )  # do not count the time until the client has read
+            # do not count the time until the client has read
+            run.slot.asked = self._conversation.wire.loop_time()
             self._take(run)

@@ -42,9 +42,8 @@ class Condition:
         if bool(text) != bool(self.text):
             self._stuck.inc(1 if text else -1)
         fields = {"queue": self._queue.name, "protocol": self._protocol}
-        if (
-            text and (label := text.partition(":")[0]) not in self._logged
-        ):  # two labels may alternate for ever
+        # two labels may alternate for ever
+        if text and (label := text.partition(":")[0]) not in self._logged:
             self._logged.add(label)
             log.warning("messages are not delivered: %s", text, extra={"action": "rqp_stuck", **fields})
         elif not text:

@@ -14,9 +14,8 @@ from services.rqp.jobs import start_job, stop_job
 
 log = logging.getLogger(__name__)
 
-LookUp = Callable[
-    [str], Awaitable[list[str]]
-]  # the addresses of a name; raises OSError for a name without addresses
+# the addresses of a name; raises OSError for a name without addresses
+LookUp = Callable[[str], Awaitable[list[str]]]
 AGAIN_S = 5.0  # pause after a failed lookup
 SLOW_S = 30.0  # a lookup without an answer is logged; mostly the system has given it up before
 

@@ -167,9 +167,8 @@ class Inbound:
     async def _wait_for_room(self) -> None:
         self.condition.wait(FULL, "the local queue is full: its consumer does not receive messages")
         await self._sleep(self._full.next())
-        self._limit = (
-            self._local.limit()
-        )  # the limit may have been lowered: a larger message would wait for ever
+        # the limit may have been lowered: a larger message would wait for ever
+        self._limit = self._local.limit()
 
     async def _settle(self, queue: Queue, sent: list[Delivery]) -> None:
         """Settle messages. Raises StoreError: then they are sent again."""

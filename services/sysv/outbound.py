@@ -185,9 +185,8 @@ class Outbound:
                 place = place or await self._places.place_of(record)
                 outcome = await self._publish(record, place)
             except StoreError as error:
-                if place is not None and (
-                    reason := _never_fits(error, place)
-                ):  # retrying would never succeed
+                # retrying would never succeed
+                if place is not None and (reason := _never_fits(error, place)):
                     place = replace(place, reason=reason[0], error=reason[1])
                     continue
                 may_be_there = may_be_there or isinstance(error, OutcomeUnknown)

@@ -78,9 +78,8 @@ class Dequeues:
         else:
             conversation = self._conversation
             take = conversation.service.pipe(run.queue).messages.take
-            inside = (
-                self._transactions.current is not None
-            )  # then the messages are leased until it ends (5.4)
+            # then the messages are leased until it ends (5.4)
+            inside = self._transactions.current is not None
             take(conversation.source, run.queue, run.allowed, partial(self._taken, run), leased=inside)
 
     def _nothing(self, slot: Slot, asked: int) -> None:

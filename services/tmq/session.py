@@ -20,9 +20,8 @@ from services.tmq.settings import TransactionKind
 from services.tmq.transaction_interface import Transactions
 
 RUN_PART = 32  # this many requests of a run count as one request
-NOT_OF_THE_PIPE = frozenset(
-    (tmq.Create, tmq.Delete, tmq.Open)
-)  # these are not ordered with ENQs by the store
+# these are not ordered with ENQs by the store
+NOT_OF_THE_PIPE = frozenset((tmq.Create, tmq.Delete, tmq.Open))
 TRANSACTIONS: dict[TransactionKind, Callable[[TmqConversation, Inflow[tmq.Event]], Transactions]] = {
     TransactionKind.ATOMIC: AtomicTransactions,
     TransactionKind.ORIGINAL: OriginalTransactions,

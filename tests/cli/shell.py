@@ -68,9 +68,8 @@ def forked(
     before = set(os.listdir("/proc/self/fd"))
 
     def become() -> None:
-        for fd in (
-            set(os.listdir("/proc/self/fd")) - before
-        ):  # waits for one of the children until a program is there
+        # waits for one of the children until a program is there
+        for fd in set(os.listdir("/proc/self/fd")) - before:
             with suppress(OSError):
                 os.close(int(fd))
         status = 99

@@ -156,9 +156,8 @@ class LiveConsole:
             data = json.dumps(body).encode()
         if data is not None:
             sent.setdefault("Content-Type", "application/json")
-        content = (
-            io.BytesIO(data) if data is not None else None
-        )  # aiohttp warns of large bodies that are octets
+        # aiohttp warns of large bodies that are octets
+        content = io.BytesIO(data) if data is not None else None
         url = yarl.URL(f"{self.base}{PREFIX}{path}", encoded=True)
         async with self.session.request(method, url, data=content, headers=sent) as response:
             reply = Reply(response.status, response.headers, await response.read())

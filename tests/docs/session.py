@@ -35,10 +35,8 @@ DIFFERS = tuple(  # differs between runs
         (r"\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{12}(\.\d+)?\b|(?<= )\d{12}(?=[ .])", "DATASET"),
         (r"(DATASET/INCARNATION:)1-\d+", r"\1N"),
         (r"\b(tmq|pubsub|ring|rqp|console)-\S+-\d+-[0-9a-f]{8}\b( [0-9a-f]+\.\d+)?", r"\1-SESSION"),
-        (
-            r"\bin \d+ entr(y|ies), \d+ bytes",
-            "in N entries, N bytes",
-        ),  # depends on which lines arrived together
+        # depends on which lines arrived together
+        (r"\bin \d+ entr(y|ies), \d+ bytes", "in N entries, N bytes"),
         (r"\bAOF of [\d,]+ bytes", "AOF of N bytes"),
         (r"[\d,]+ bytes, \d+% of maxmemory", "N bytes, N% of maxmemory"),
         (r"\bmaxmemory \d+", "maxmemory N"),

@@ -30,9 +30,8 @@ def places(file: Path, tmp_path: Path) -> set[tuple[str, int]]:
     settings = json.loads(shell.run("config", "--json", "--config", str(file)).out)["settings"]
     if "ring" not in settings["edges"]["ring"]["listeners"]:
         del settings["edges"]["ring"]["node"]  # no node is started
-    first = settings["health"][
-        "port"
-    ]  # port of the first edge's pages; the other edges use the ports after it
+    # port of the first edge's pages; the other edges use the ports after it
+    first = settings["health"]["port"]
     found = {(settings["health"]["host"], first + number) for number in range(len(settings["edges"]))}
     return found | set(ports(settings["edges"]))
 

@@ -17,10 +17,8 @@ from tests.sysv.namespace import own_machine
 from tests.tmq.process import ROOT
 
 PAGE = "docs/migrating.md"
-OLD = {
-    "old.example:6161": "127.0.0.1:7162",
-    "old.example:7171": "127.0.0.1:7271",
-}  # an original TMQ server has one port, 6161
+# an original TMQ server has one port, 6161
+OLD = {"old.example:6161": "127.0.0.1:7162", "old.example:7171": "127.0.0.1:7271"}
 PORTS = (
     "edges.tmq.listeners.reference.port=7162 edges.tmq.listeners.document=off edges.pubsub.listeners.text.port=7271 "
     "edges.pubsub.listeners.link=off edges.ring.listeners.ring=off edges.ring.listeners.clients.port=9300 "

@@ -19,10 +19,8 @@ from tests.docs.typed import complaint
 from tests.tmq.process import ROOT
 
 UNIT = ROOT / "docs" / "examples" / "systemd" / "penstock@.service"
-STARTS, STARTS_S = (
-    5,
-    10.0,
-)  # more starts within that time are a failure: systemd.unit(5), StartLimitBurst and its interval
+# more starts within that time are a failure: systemd.unit(5), StartLimitBurst and its interval
+STARTS, STARTS_S = (5, 10.0)
 PROGRAM = "/opt/penstock/bin/penstock"
 TEXT = UNIT.read_text()
 

@@ -153,9 +153,8 @@ class Program:
         """Start it. `group`: lead its own process group, as at a terminal. `flags`: besides those of settings."""
         flags = [*flags, *(part for setting in ("health.port=0", *settings) for part in ("--set", setting))]
         command = [sys.executable, "-m", "tests.kit.echo_edge", "--workers", str(workers), *flags]
-        hangup = partial(
-            signal.signal, signal.SIGHUP, signal.SIG_DFL
-        )  # the parent process of the tests may ignore it
+        # the parent process of the tests may ignore it
+        hangup = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
         self.process = Popen(
             command,
             cwd=ROOT,

@@ -31,9 +31,8 @@ def pod(namespace: str, **security: Any) -> dict[str, Any]:
 def test_versions_are_those_of_the_releases(cluster: Cluster) -> None:
     said = json.loads(cluster.kubectl("version", "-o", "json"))
     found = {said["clientVersion"]["gitVersion"], said["serverVersion"]["gitVersion"]}
-    assert (
-        found == {f"v{KUBERNETES_VERSION}"} or "KUBEBUILDER_ASSETS" in os.environ
-    )  # any version may be there
+    # any version may be there
+    assert found == {f"v{KUBERNETES_VERSION}"} or "KUBEBUILDER_ASSETS" in os.environ
     assert cluster.helm("version", "--template", "{{.Version}}") == f"v{HELM_VERSION}"
 
 

@@ -22,11 +22,8 @@ from tests.rqp.cast.hands import HandReceiver, HandSender
 from tests.rqp.cast.net import HERE, KEY, THERE, Net
 from tests.servers import eventually
 
-TIMES = {
-    "open_s": 0.5,
-    "newcomer_s": 1,
-    "ack_s": 1,
-}  # of the edge's node, which would otherwise be alone for minutes
+# of the edge's node, which would otherwise be alone for minutes
+TIMES = {"open_s": 0.5, "newcomer_s": 1, "ack_s": 1}
 CAST, ASKED, RINGED = "cast", "asked", "ringed"  # queues
 LOCAL_ONES, NARROW = "narrow", 100  # a queue whose messages go into a local one; its limit in bytes
 LEFT = "ring/7/gone.example:8085"  # unsent messages of a node that is gone
@@ -69,9 +66,8 @@ class Others:
     def talk(self) -> None:
         """Repeatedly send a message and an invalid one from a machine, and an invalid beacon."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.setsockopt(
-                socket.SOL_SOCKET, socket.SO_BROADCAST, 1
-            )  # reaches all nodes, also past one that hangs
+            # reaches all nodes, also past one that hangs
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             sock.sendto(JUNK, (EVERYBODY, self._beacons))
         asyncio.run(self._cast())
 

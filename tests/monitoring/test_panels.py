@@ -128,9 +128,8 @@ def stir(world: World) -> None:
     world.traffic.lose()
     world.others.talk()
     world.keeper.kill("dying", 1)
-    world.seen.apply(
-        queue("stirred", maxLength=1000 + int(time.monotonic()))
-    )  # the operator writes its conditions
+    # the operator writes its conditions
+    world.seen.apply(queue("stirred", maxLength=1000 + int(time.monotonic())))
 
 
 def shows(prometheus: Prometheus, ask: Ask, chosen: dict[str, str]) -> bool:

@@ -145,9 +145,8 @@ def test_4_5_numbers_go_up_to_2_53_minus_1() -> None:
     assert link_outcome(LinkLimits(), [good + bad + good]) == (wanted, "bad_line")
     assert link_error_of(bad) == "bad_line"
     assert link_error_of(b"ENTRY s 0 99999999999999999 a b\n") == "bad_line"
-    assert (
-        link_error_of(bad, LinkLimits(max_line_bytes=20)) == "line_too_long"
-    )  # as if its end had not arrived yet
+    # as if its end had not arrived yet
+    assert link_error_of(bad, LinkLimits(max_line_bytes=20)) == "line_too_long"
 
 
 # --- grammar errors (4.7)

@@ -122,9 +122,8 @@ class Cable:
         """Carry one direction up to and including its FIN."""
         while data := await reader.read(PIECE):
             await self._flows.wait()
-            if (
-                writer.transport.is_closing()
-            ):  # asyncio's transports drop such a write, uvloop's raise RuntimeError
+            # asyncio's transports drop such a write, uvloop's raise RuntimeError
+            if writer.transport.is_closing():
                 return
             self.carried += len(data) if counted else 0
             writer.write(data)

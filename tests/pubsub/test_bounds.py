@@ -173,9 +173,8 @@ async def test_sends_that_wait_for_the_bindings_are_bounded(server: Server, star
     edge = await start(server, store={"max_pending_bytes": 1 << 20})
     keys = edge.service.log.keys
     server.call("SET", keys.bindings[1], "damaged")
-    server.call(
-        "HSET", keys.bindings[0], "bindings", "1"
-    )  # so each send is refused until the table has been read
+    # so each send is refused until the table has been read
+    server.call("HSET", keys.bindings[0], "bindings", "1")
     clients = [await edge.client() for _ in range(4)]
     block = b"SEND t %b\n" % (b"x" * 1000)
     number = 2000

@@ -158,9 +158,8 @@ async def test_too_long_line_is_refused_unbuffered(server: Server, start: Start)
     sent = 0
     client = await edge.client()
     while not edge.refusals():
-        assert edge.budget.total <= (1 << 20) + (
-            256 << 10
-        )  # octets of one read are handled before they are counted
+        # octets of one read are handled before they are counted
+        assert edge.budget.total <= (1 << 20) + (256 << 10)
         neighbour.client.writer.write(b"x" * (64 << 10))
         sent += 64 << 10
         await client.nothing_more()

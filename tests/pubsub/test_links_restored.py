@@ -22,11 +22,8 @@ from tests.pubsub.test_links_stores import copy_of, restore, stores_again
 from tests.servers import Server
 
 HOUR_MS = 3_600_000
-SLOW_BEATS = {
-    **QUICK_LINKS,
-    "beat_s": 2.0,
-    "silence_s": 15.0,
-}  # the store is back before its absence is noticed
+# the store is back before its absence is noticed
+SLOW_BEATS = {**QUICK_LINKS, "beat_s": 2.0, "silence_s": 15.0}
 
 
 async def test_store_restored_to_before_its_link_recovers_its_own_messages(

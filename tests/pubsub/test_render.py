@@ -31,9 +31,8 @@ def as_block(given_lines: list[Line]) -> bytes:
 
 @given(lines | blocks)
 @example([(b"x", b""), (b"x", b"SEND x "), (b"xx", b""), (b"x", b" ")])
-@example(
-    [(b"x", b"SEND x SEND x "), (b"y", b"SEND x ")]
-)  # as many "SEND x " as lines, but not at their beginnings
+# as many "SEND x " as lines, but not at their beginnings
+@example([(b"x", b"SEND x SEND x "), (b"y", b"SEND x ")])
 @example([(b".", b"1"), (b"x", b"2")])
 def test_runs_are_consecutive_lines_of_one_tag(given_lines: list[Line]) -> None:
     """Check that runs are consecutive lines of one tag, in order, with texts never taken for lines.

@@ -174,9 +174,8 @@ async def test_who_is_gone_before_its_subscribe_is_answered_leaves_nothing(
     server, edge = await one(new_server, start)
     client = await edge.client()
     server.stop()
-    assert (
-        await client.ask(b"PING\nSUBSCRIBE 1 t\nSUBSCRIBE 2 t*\n") == b"OK\n"
-    )  # so the others are read, too
+    # so the others are read, too
+    assert await client.ask(b"PING\nSUBSCRIBE 1 t\nSUBSCRIBE 2 t*\n") == b"OK\n"
     reset(client)
     await until(lambda: not edge.connections())
     server.cont()

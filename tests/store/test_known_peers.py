@@ -107,7 +107,5 @@ async def test_only_invalid_addresses_of_older_versions_are_ignored(
     assert results == ["0.0.0.0:7172", "255.255.255.255"]
     found = await desk.store.peers.find("shop")
     assert found is not None
-    assert found.spec.addresses == (
-        "10.0.0.1",
-        "255.255.255.255",
-    )  # shown as stored, until it is applied anew
+    # shown as stored, until it is applied anew
+    assert found.spec.addresses == ("10.0.0.1", "255.255.255.255")

@@ -52,10 +52,8 @@ async def test_upgrade_keeps_messages_documents_and_idempotency_keys(
         assert sorted(bodies(await desk.take(orders, 10))) == [b"five", b"four", b"three"]
         letters = {letter.reason: letter.error async for letter in desk.dead(orders).matching()}
         assert letters["injured"] == "it was broken"
-        assert letters.keys() == {
-            "injured",
-            "max_deliveries",
-        }  # with the failure before the lease
+        # with the failure before the lease
+        assert letters.keys() == {"injured", "max_deliveries"}
 
         # idempotent operations are not repeated
         client = AsyncClient(desk.pipe)

@@ -26,9 +26,8 @@ class LiveBridge:
         self.url = url
         self.journal = journal
         self.log = Log()
-        self.tools = Store(
-            url, "test", timing=Timing(beat_s=0.3)
-        )  # independent of the bridges' session timeout
+        # independent of the bridges' session timeout
+        self.tools = Store(url, "test", timing=Timing(beat_s=0.3))
         self.metrics = Metrics("sysv")  # of the bridge that was opened last
         self.bridge: Bridge | None = None
         logging.getLogger().addHandler(self.log)

@@ -17,9 +17,8 @@ from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys, existing, take_all
 from tests.sysv.test_inbound import CARRIED, into, settled
 
-SOON = {
-    "store": {"session_timeout_s": 1, "heartbeat_s": 0.3, "sweep_s": 0.2}
-}  # leases of dead sessions return soon
+# leases of dead sessions return soon
+SOON = {"store": {"session_timeout_s": 1, "heartbeat_s": 0.3, "sweep_s": 0.2}}
 
 
 async def test_held_messages_are_returned_at_the_end(bridge: LiveBridge, key: int) -> None:

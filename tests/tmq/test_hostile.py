@@ -20,13 +20,8 @@ from tests.tmq.vectors import VECTORS, Vector, every_vector
 AT_ONCE = 16  # concurrent conversations
 REQUEST_TIMEOUT_S = 0.5
 EOF_GRACE_S = 0.02
-CODES = [
-    *range(11),
-    0x30,
-    0x3C,
-    0x61,
-    0xFF,
-]  # all codes, the first unused code, bytes that may follow a 5, and noise
+# all codes, the first unused code, bytes that may follow a 5, and noise
+CODES = [*range(11), 0x30, 0x3C, 0x61, 0xFF]
 
 
 @pytest.fixture

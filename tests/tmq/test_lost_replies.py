@@ -218,9 +218,8 @@ async def test_unknown_outcome_is_not_answered(
     cutter: Cutter, make_edge: MakeEdge, operation: str, step: bytes
 ) -> None:
     # 7.2: the store has executed it but its replies are lost: "failed" would be wrong, so the connection is closed
-    edge = await make_edge(
-        cutter.url, request_timeout_s=2.0
-    )  # uncut requests are answered long before this timeout
+    # uncut requests are answered long before this timeout
+    edge = await make_edge(cutter.url, request_timeout_s=2.0)
     client, other = await edge.client(), await edge.client()
     await client.queue(b"q")
     cutter.cut_at(Cut.SILENCE, step)

@@ -30,9 +30,8 @@ async def test_killed_and_back(edge: LiveEdge, own_server: Server) -> None:
     mqid = await client.queue(b"q")
     await client.put(mqid, b"before")
     own_server.kill9()
-    await until(
-        lambda: not edge.is_ready()
-    )  # requests sent before the outage is detected could only stay unanswered
+    # requests sent before the outage is detected could only stay unanswered
+    await until(lambda: not edge.is_ready())
     assert not await client.enq(mqid, b"away")
     assert await client.dnq(mqid) is None
     assert await client.select(mqid) == tmq.UNUSABLE

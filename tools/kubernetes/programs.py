@@ -29,11 +29,8 @@ PAUSE_VERSION = "1"  # raise it with modules/node/pause
 
 KUBERNETES = "k8s.io/kubernetes"
 MODULES = Path(__file__).parent / "modules"
-ENVTEST = (
-    "kube-apiserver",
-    "etcd",
-    "kubectl",
-)  # the programs in KUBEBUILDER_ASSETS, as provided by Kubernetes' envtest
+# the programs in KUBEBUILDER_ASSETS, as provided by Kubernetes' envtest
+ENVTEST = ("kube-apiserver", "etcd", "kubectl")
 
 WITHOUT_NODE = ("etcd", "promtool")  # installed from Debian packages; they need no node
 

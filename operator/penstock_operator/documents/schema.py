@@ -87,9 +87,8 @@ def _default(plain: Schema, schema: Schema) -> Schema:
         return {"description": f"{plain['description']}; default: {json.dumps(default)}"}
     if isinstance(default, dict):
         return {"default": filled_in(schema)}
-    if (
-        isinstance(default, int) and plain["type"] == "string"
-    ):  # durations are the only texts that models keep as numbers
+    # durations are the only texts that models keep as numbers
+    if isinstance(default, int) and plain["type"] == "string":
         return {"default": format_duration(default) if default else "0s"}
     return {"default": default}
 

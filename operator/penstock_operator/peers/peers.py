@@ -73,9 +73,8 @@ class Peers:
         self._metrics = metrics
         self._own_store = own.partition("/")[2]
         self._discoverer = discoverer(own)
-        self._neighbours = (
-            discoverer(own.partition("/")[0]) + "/"
-        )  # owner prefix of releases in this namespace, including an earlier name of this one
+        # owner prefix of releases in this namespace, including an earlier name of this one
+        self._neighbours = discoverer(own.partition("/")[0]) + "/"
         self._knows = knows
         self._lists_slices_of = lists_slices_of
         self._on_change = on_change

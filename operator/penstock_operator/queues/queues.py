@@ -92,9 +92,8 @@ class Queues:
         """Declare the queue, or release its old numbers if a new one is taken: Queues may swap. Raises StoreError."""
         key = declared.resource.key
         had = set() if found is None else set(found.spec.claims())
-        self._waiting[key] = {
-            split_claim(claim)[0] for claim in spec.claims()
-        }  # a number may become free during the call
+        # a number may become free during the call
+        self._waiting[key] = {split_claim(claim)[0] for claim in spec.claims()}
         try:
             await self._store.catalogue.declare(declared.name, spec, owner_of(key), replace=True)
         except NumberTaken:

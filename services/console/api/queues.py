@@ -130,10 +130,8 @@ async def list_(call: Call) -> Answer:
     snapshot = await call.console.live.snapshot()
     rows = call.query.apply(snapshot.rows.values())
     page = page_of(LIST, rows, call.query, lambda row: row.queue.name, Row.encoded)
-    octets = b'{"items":[%s],"next":%s}' % (
-        b",".join(page["items"]),
-        encode(page["next"]),
-    )  # rows cache their JSON
+    # rows cache their JSON
+    octets = b'{"items":[%s],"next":%s}' % (b",".join(page["items"]), encode(page["next"]))
     return Answer(octets=octets, headers={"Content-Type": JSON})
 
 

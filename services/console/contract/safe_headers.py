@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 CSP = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-SAFE_PART = {
-    "X-Content-Type-Options": "nosniff"
-}  # for scripts, styles and fonts; the others have no effect there
+# for scripts, styles and fonts; the others have no effect there
+SAFE_PART = {"X-Content-Type-Options": "nosniff"}
 SAFE = {
     **SAFE_PART,
     "Content-Security-Policy": CSP,

@@ -35,9 +35,8 @@ class Console:
     history: History
     stopping: asyncio.Event  # set when the process stops, to end live views
     budget: MemoryBudget = field(default_factory=MemoryBudget)
-    open_budget: MemoryBudget = field(
-        default_factory=lambda: MemoryBudget(OPEN_OCTETS)
-    )  # of responses without a token
+    # of responses without a token
+    open_budget: MemoryBudget = field(default_factory=lambda: MemoryBudget(OPEN_OCTETS))
     streams: int = 0  # open live views
 
     async def letters(self, name: str) -> tuple[Queue, DeadLetters, str]:

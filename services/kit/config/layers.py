@@ -48,9 +48,8 @@ class Layers:
     environment: Mapping[str, Any]
     file: Mapping[str, Any]
     file_name: str
-    flag_names: Mapping[SettingPath, str] = field(
-        default_factory=dict
-    )  # of settings with a flag of their own
+    # of settings with a flag of their own
+    flag_names: Mapping[SettingPath, str] = field(default_factory=dict)
 
     def merged(self) -> Tree:
         """Return all layers as one tree."""

@@ -44,9 +44,8 @@ class Tally:
         """Stop, and publish the last counts."""
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait(
-                (self._task,)
-            )  # not awaited itself: the loop reports an internal error of the task
+            # not awaited itself: the loop reports an internal error of the task
+            await asyncio.wait((self._task,))
         self.publish()
 
     async def _keep_publishing(self) -> None:

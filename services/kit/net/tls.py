@@ -237,9 +237,8 @@ class TlsFilter:
     def close_notify(self) -> bytes:
         """Return our close_notify; do not wait for the peer's."""
         if self.established:
-            with contextlib.suppress(
-                ssl.SSLError
-            ):  # OpenSSL wants the peer's close_notify, which may never come
+            # OpenSSL wants the peer's close_notify, which may never come
+            with contextlib.suppress(ssl.SSLError):
                 self._tls.unwrap()
         return self._outgoing.read()
 

@@ -30,9 +30,8 @@ class DeliveryTraces:
         self._leased = leased
         self._channel: Channel | None = None  # the last one used
         self._sequence: MessageSequence | None = None  # of that channel; None if its local address is unknown
-        self._out: deque[tuple[int, Peer, Leaving]] = (
-            deque()
-        )  # in order, each with its position in all messages of the queue
+        # in order, each with its position in all messages of the queue
+        self._out: deque[tuple[int, Peer, Leaving]] = deque()
         self._done = 0
 
     def sent(self, channel: Channel, start: int, run: Data) -> None:

@@ -70,9 +70,8 @@ class Inserts:
 
         RELIABLE runs are put in order: nothing after a refused message (2.1).
         """
-        if (
-            self.conversation.source.refusal(queue) is None
-        ):  # a client without access keeps no queue from others
+        # a client without access keeps no queue from others
+        if self.conversation.source.refusal(queue) is None:
             self._assignments.named(queue)
         conversation, is_reliable = self.conversation, event.kind is MessageType.RELIABLE
         if is_reliable:

@@ -25,9 +25,8 @@ class LeasedMessages:
         self._remote = remote
         self._deliveries: deque[Delivery] = deque()
         self._records: deque[bytes] = deque()  # u32 length and body each, as sent (rqp_mca.md 1.1)
-        self._certain: deque[bool] = (
-            deque()
-        )  # whether each is RELIABLE: an attribute may override the queue (3)
+        # whether each is RELIABLE: an attribute may override the queue (3)
+        self._certain: deque[bool] = deque()
         self.bytes = 0
 
     def __len__(self) -> int:

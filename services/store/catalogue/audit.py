@@ -117,9 +117,8 @@ class AuditLog:
         """Return at most `count` lines in the filter's period, newest first."""
         place, minor = before.removesuffix(MINOR), before.endswith(MINOR)
         first = f"({place}" if before else "+"
-        second = (
-            first if minor or not before else place
-        )  # includes the minor line with the same id, which follows
+        # includes the minor line with the same id, which follows
+        second = first if minor or not before else place
         if wanted.until_ms and (not before or parse_id(place)[0] >= wanted.until_ms):
             first = second = f"{wanted.until_ms - 1}-{LAST}"
         keys, start = self._registry.keys, f"{wanted.from_ms}-0" if wanted.from_ms else "-"

@@ -35,9 +35,8 @@ class BulkStatsResult:
     """The statistics of many queues, by name."""
 
     stats: dict[str, dict[str, Any]] = field(default_factory=dict)  # as `figures`
-    errors: dict[str, StoreError] = field(
-        default_factory=dict
-    )  # damaged queues, and those of an unreachable shard
+    # damaged queues, and those of an unreachable shard
+    errors: dict[str, StoreError] = field(default_factory=dict)
 
 
 def figures(reply: list[Any]) -> dict[str, Any]:

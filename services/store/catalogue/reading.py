@@ -20,9 +20,8 @@ from services.store.model.names import decode_name
 from services.store.redis.blocking_connection import NO_BOUND, BlockingConnection, Broken, Command
 from services.store.redis.link import explain
 
-PAGE_OCTETS = (
-    1 << 20
-)  # target size of a page, as the server serves no one else meanwhile; one entry may be larger
+# target size of a page, as the server serves no one else meanwhile; one entry may be larger
+PAGE_OCTETS = 1 << 20
 REPLY_MOST = 64 << 20  # a larger page is abandoned and requested with fewer entries
 FIRST_ROWS = 128  # of the first page, before sizes are known
 GROWTH = 8  # maximum growth of a page over the previous one, in entries

@@ -108,9 +108,8 @@ class Log:
         self.domain = domain
         self.keys = domain.keys
         self.use(spec)
-        self._reading = Link(
-            domain.link.connector, self.keys.epoch
-        )  # so that heartbeats do not wait for long replies
+        # so that heartbeats do not wait for long replies
+        self._reading = Link(domain.link.connector, self.keys.epoch)
 
     def use(self, spec: LogSpec) -> None:
         """Set the settings, once the ack level is known."""

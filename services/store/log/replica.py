@@ -28,9 +28,8 @@ WAIT_MS = 2000  # for replicas
 
 Origin = tuple[bytes, bytes]  # store, incarnation
 Held = dict[Origin, Intervals]
-CopyCallback = Callable[
-    [str], None
-]  # called with '' if the queue has the copy, else with its dead letter reason
+# called with '' if the queue has the copy, else with its dead letter reason
+CopyCallback = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,9 +192,8 @@ class Work:
     """The operations of one round on one queue."""
 
     queue: Queue
-    acks: dict[tuple[bytes, bytes], list[int]] = field(
-        default_factory=dict
-    )  # (lot, entry) -> [size, mask, bytes]
+    # (lot, entry) -> [size, mask, bytes]
+    acks: dict[tuple[bytes, bytes], list[int]] = field(default_factory=dict)
     acked: list[tuple[list[Delivery], Done]] = field(default_factory=list)  # requests with their deliveries
     returns: list[Return] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)

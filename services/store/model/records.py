@@ -111,9 +111,8 @@ def pack(records: list[bytes]) -> list[tuple[int, int, bytes]]:
     """Pack records into entries of at most 32 messages and about 4 KiB: (messages, octets without heads, records)."""
     entries = []
     start, total, size = 0, len(records), 0
-    if (
-        total * (len(records[0]) + 4) <= ENTRY_BYTES and total <= PER_ENTRY
-    ):  # short runs usually fit one entry
+    # short runs usually fit one entry
+    if total * (len(records[0]) + 4) <= ENTRY_BYTES and total <= PER_ENTRY:
         joined = b"".join(records)
         if len(joined) <= ENTRY_BYTES:
             return [(total, len(joined) - 4 * total, joined)]

@@ -41,9 +41,8 @@ class Sending:
         """Check the exit code; return the command's JSON and its last line."""
         out, err = self.process.communicate(timeout=30)
         assert self.process.returncode == code, (out, err)
-        lines = [
-            line for line in err.decode().splitlines() if line
-        ]  # after Ctrl-C the terminal shows an empty line
+        # after Ctrl-C the terminal shows an empty line
+        lines = [line for line in err.decode().splitlines() if line]
         assert "Traceback" not in err.decode()
         return json.loads(out) if out else {}, lines[-1] if lines else ""
 

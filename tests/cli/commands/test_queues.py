@@ -46,12 +46,8 @@ def test_show_output_can_be_applied(shell: Shell, new_queue: Callable[..., str])
     assert yaml.safe_load(document)["spec"] == {"maxBytes": 1000, "ackLevel": "fsync"}
     assert "in flight" in counters
     done = shell.run("queue", "apply", "-f", "-", "--json", stdin=document.encode())
-    assert done.object == {
-        "change": "changed",
-        "kind": "Queue",
-        "name": name,
-        "dry_run": False,
-    }  # now the file owns it
+    # now the file owns it
+    assert done.object == {"change": "changed", "kind": "Queue", "name": name, "dry_run": False}
 
 
 @pytest.mark.parametrize(

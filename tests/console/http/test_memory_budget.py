@@ -131,9 +131,8 @@ async def test_unread_lists_of_bodies(
     (item,) = (await console.get(path)).items
     assert (item["bytes"], item["truncated"]) == (len(body), False)
     async with unread(console, path, 2):
-        with (
-            monkeypatch.context() as patch
-        ):  # a response without room is not built, as it would use the memory
+        # a response without room is not built, as it would use the memory
+        with monkeypatch.context() as patch:
             patch.setattr(dead if what == "dead" else messages, "_document", lambda *_: 1 // 0)
             reply = await console.get(path)
         assert (reply.status, reply.label) == (503, "busy")

@@ -41,9 +41,8 @@ SIGN_IN = "sessionStorage.setItem('penstock.token', '{}')"
 async def main(folder: Path, wanted: list[Picture], traffic_s: float) -> None:
     ended = asyncio.current_task()
     assert ended is not None
-    asyncio.get_running_loop().add_signal_handler(
-        signal.SIGTERM, ended.cancel
-    )  # stop all its processes, as Ctrl-C does
+    # stop all its processes, as Ctrl-C does
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.cancel)
     with tempfile.TemporaryDirectory() as data:
         async with running_stack(Path(data)) as place, async_playwright() as playwright:
             browser = await playwright.chromium.launch(

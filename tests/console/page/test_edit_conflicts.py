@@ -39,9 +39,8 @@ class Seen:
     async def other(self, page: Page) -> None:
         async with asyncio.timeout(30):
             await self._is_other.wait()
-        await page.evaluate(
-            "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
-        )  # it is drawn
+        # it is drawn
+        await page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
 
 
 async def test_edit_of_an_outdated_document_is_not_saved(place: Scene, page: Page) -> None:

@@ -20,9 +20,8 @@ async def test_running_jobs_are_listed_before_newer_ended_ones(place: Scene, pag
     answer = await page.request.post(f"{api}/queues/returns/dead/redrive", data=slow)
     job = await answer.json()
     board = JobBoard(place.store.registry)
-    for number in range(
-        SHOWN_JOBS + 5
-    ):  # of another console; of jobs that start together, the greater id is later
+    # of another console; of jobs that start together, the greater id is later
+    for number in range(SHOWN_JOBS + 5):
         name = f"ffffffffffff{number:04x}"
         ended = {"id": name, "state": "done", "target": "invoices", "endedAt": job["startedAt"]}
         await board.put(name, {**job, **ended})

@@ -156,9 +156,8 @@ async def test_ring_diagram(place: Scene, page: Page) -> None:
 
 async def test_unknown_address(place: Scene, page: Page) -> None:
     await show(page, place.address, "nonsense/%zz", "Page not found")
-    await show(
-        page, place.address, "constructor", "Page not found"
-    )  # a property of every object in JavaScript
+    # a property of every object in JavaScript
+    await show(page, place.address, "constructor", "Page not found")
     await page.goto(f"{place.address}#/queues/missing")
     await expect(page.get_by_role("alert")).to_contain_text("missing")
     await show(page, place.address, "nonsense", "Page not found")

@@ -60,9 +60,8 @@ async def test_connections_with_large_frames_are_evicted_first(caplog: pytest.Lo
             session = await server.session(number)
             await until(lambda session=session, wanted=900_004 + number: session.buffered == wanted)
         greedy[2].send(frame(b"E", bytes(300_000))[:-1])
-        assert (
-            await greedy[1].ended() == "reset"
-        )  # not the connection that exceeded the budget, but the largest one
+        # not the connection that exceeded the budget, but the largest one
+        assert await greedy[1].ended() == "reset"
         assert server.refusals("input_budget") == 1
         await until(lambda: server.budget.total == 900_004 + 300_004)
         modest = await server.client()

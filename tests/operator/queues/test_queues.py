@@ -28,9 +28,8 @@ def test_queue_is_declared_and_changed(operator: OperatorProgram, seen: Seen, ke
     kept = keeper.spec("orders")
     assert (kept.max_length, kept.message_ttl) == (7, 3_600_000)
     eventually(lambda: seen.events("orders") == ["Declared"])
-    assert (
-        seen.get("queue", "orders")["metadata"].get("finalizers") is None
-    )  # with Retain, a deletion does not wait
+    # with Retain, a deletion does not wait
+    assert seen.get("queue", "orders")["metadata"].get("finalizers") is None
 
 
 def test_counts_are_in_the_status(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:

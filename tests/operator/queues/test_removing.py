@@ -178,9 +178,8 @@ def test_queue_deleted_while_being_reconciled(
     seen.apply(queue("orders"))
     seen.delete("queue", "orders", 10)
     seen.apply(queue("last", deletionPolicy="Delete"))
-    eventually(
-        lambda: seen.get("queue", "last")["metadata"].get("finalizers")
-    )  # it already knows of the deletion
+    # it already knows of the deletion
+    eventually(lambda: seen.get("queue", "last")["metadata"].get("finalizers"))
     store.cont()
     eventually(lambda: operator.metric("penstock_operator_looks_total", kind="queues") >= looked + 2)
     seen.becomes("queue", "before", "True", "Declared")

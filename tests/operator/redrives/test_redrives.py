@@ -214,9 +214,8 @@ def test_recreated_redrive_stops_the_old_one(operator: OperatorProgram, seen: Se
     for name in ("one", "two"):
         seen.apply(redrive(name, "orders", target="old", rate=40))
         eventually(lambda name=name: seen.get("redrive", name).get("status", {}).get("moved"))
-        seen.renew(
-            redrive(name, "orders", target="new", filter={"reasons": ["expired"]})
-        )  # none of them exists
+        # none of them exists
+        seen.renew(redrive(name, "orders", target="new", filter={"reasons": ["expired"]}))
         seen.becomes("redrive", name, "True", "Complete")
         moved = keeper.stats("orders")["redriven"]
         time.sleep(1.0)  # the old one would have moved forty more

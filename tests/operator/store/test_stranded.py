@@ -10,11 +10,8 @@ from tests.store.desk import Desk
 METRIC = "penstock_operator_ring_stranded_messages"
 DAMAGED = ("ring/7/a.example:8085", "ring/7/b.example:8085")
 LEFT = "ring/7/gone.example:8085"
-CLIENTS = {
-    "ring-of-bells": "edge:ring",
-    "ring/orders": "edge:ring",
-    "ring/7/orders": "edge:tmq",
-}  # from earlier, with owners
+# from earlier, with owners
+CLIENTS = {"ring-of-bells": "edge:ring", "ring/orders": "edge:ring", "ring/7/orders": "edge:tmq"}
 
 
 async def _damage(desk: Desk) -> None:

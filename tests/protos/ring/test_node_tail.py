@@ -169,11 +169,8 @@ def test_after_60_s_every_other_open_names_another_leader() -> None:  # 3.8
 
 def test_leader_names_another_node_in_every_other_open() -> None:  # 3.8
     assert leaders_named_until(linked(started()), 101.0) == [(40.0, ME), (70.0, HIGH), (100.0, ME)]
-    assert leaders_named_until(started(), 101.0) == [
-        (40.0, ME),
-        (70.0, ME),
-        (100.0, ME),
-    ]  # it knows no other node
+    # it knows no other node
+    assert leaders_named_until(started(), 101.0) == [(40.0, ME), (70.0, ME), (100.0, ME)]
 
 
 def forced_until(node: Node, opens: dict[bytes, list[float]], end: float) -> list[float]:

@@ -28,12 +28,8 @@ from tests.protos.ring.samples import BILLS, ORDERS, PATIENT, TIGHT, asked, push
 
 PULL = Pull(ORDERS, b"orders", 1)
 GOOD = encode_request(PULL)
-LATE = (
-    GOOD,
-    encode_request(pushes(b"a")),
-    b"\xff\xff\xff\xff",
-    b"\0",
-)  # valid and invalid: none of it may count
+# valid and invalid: none of it may count
+LATE = (GOOD, encode_request(pushes(b"a")), b"\xff\xff\xff\xff", b"\0")
 CODES = {Operation.CREATE_QUEUE: 0, Operation.PUSH: 1, Operation.PULL: 2, Operation.DESTROY_QUEUE: 3}
 
 

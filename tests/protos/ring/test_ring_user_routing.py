@@ -82,9 +82,8 @@ def test_names_are_compared_whole(relay: Relay):  # ring.md 1.2
 def test_a_request_passes_once(relay: Relay, operation: Operation):  # ring.md 5.5
     request = frame(operation)
     assert relay.route(encode_frame(request)) == Request(request)
-    assert relay.route(encode_frame(request)) == Request(
-        request
-    )  # the store had refused it: it was sent again
+    # the store had refused it: it was sent again
+    assert relay.route(encode_frame(request)) == Request(request)
     relay.passed(request)
     assert relay.route(encode_frame(request)) == Drop(DropReason.SEEN)
 

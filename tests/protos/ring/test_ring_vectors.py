@@ -41,9 +41,8 @@ FRAMES = [vector for vector in ON_LINK if "operation" in vector["fields"]]
 NO_FRAMES = [vector for vector in ON_LINK if "frame" in vector["fields"]]
 ASKED = [vector for vector in vectors("client") if "refused" not in vector["fields"]]
 REFUSED = [vector for vector in vectors("client") if "refused" in vector["fields"]]
-AS_SENT = [
-    vector for vector in ASKED if vector["name"] != "pull with a message"
-]  # which our nodes never send
+# which our nodes never send
+AS_SENT = [vector for vector in ASKED if vector["name"] != "pull with a message"]
 ANSWERED = vectors("client back")
 SPLITS = 600  # number of places in a longer vector, spread evenly and all around its head
 

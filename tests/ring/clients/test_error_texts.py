@@ -26,11 +26,8 @@ def test_every_store_error_has_a_text(kind: type[StoreError]) -> None:
     assert message == ROWS.get(kind.reason, message)
     if kind.reason not in ROWS:
         assert f"| {kind.reason} |" not in DOCUMENT
-        kinds = (
-            StoreError,
-            errors.StoreUnavailable,
-            errors.QueueReserved,
-        )  # reasons without a text of their own
+        # reasons without a text of their own
+        kinds = (StoreError, errors.StoreUnavailable, errors.QueueReserved)
         assert message in [words.REFUSED[each] for each in kinds if issubclass(kind, each)]
         assert f"`{message}`" in DOCUMENT
 

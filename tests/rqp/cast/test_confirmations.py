@@ -32,9 +32,8 @@ async def test_lost_confirmation_causes_a_resend(machines: Machines, receiver: H
         assert await receiver.data()
         await until(lambda: failed(edge, "not_confirmed") == 1)
         assert other.asked()
-        await until(
-            lambda: is_refused(edge, receiver, other, "not_listed")
-        )  # only the receiver was asked (3.1)
+        # only the receiver was asked (3.1)
+        await until(lambda: is_refused(edge, receiver, other, "not_listed"))
         assert other.asked() == 0
         second = await receiver.chosen()
         assert second.id == first.id
@@ -220,9 +219,8 @@ async def test_suspended_machine_does_not_resend_forgotten_messages(
 
     monkeypatch.setattr(Clock, "heard", told_ms)
     monkeypatch.setattr(time, "clock_gettime", told_s)
-    owns = {
-        "outbox": {"lease_s": 7 * 24 * 3600.0}
-    }  # or the suspension ends an attempt at any point, as it may
+    # or the suspension ends an attempt at any point, as it may
+    owns = {"outbox": {"lease_s": 7 * 24 * 3600.0}}
     edge = await machines.sender(t_wait4_s=0.3, edge=owns)
     queue = await remote(edge)
     await edge.put(queue, b"hello")

@@ -18,9 +18,8 @@ NODE = PeerSpec(protocol="ring", addresses=["10.0.0.8"])
 async def test_committed_change_with_lost_notice_has_an_unknown_outcome(own_server: Server) -> None:
     async with Desk(own_server) as desk:
         queue = await desk.queue()
-        own_server.call(
-            "ACL", "SETUSER", "default", "-publish"
-        )  # the notification, the last step, is refused
+        # the notification, the last step, is refused
+        own_server.call("ACL", "SETUSER", "default", "-publish")
         with pytest.raises(OutcomeUnknown):
             await desk.store.catalogue.release(Listed(queue.name, queue.qid, "test"))
         assert (await desk.store.catalogue.find(queue.name)).owner == "released test"

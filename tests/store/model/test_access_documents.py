@@ -87,10 +87,8 @@ def test_access_that_contradicts_bindings_is_refused(
     [
         (TEXT, {"edges": ["pubsub", "tmq"]}),
         (INBOX, {"edges": ["ring"]}),
-        (
-            {"ring": {"outbox": 7}},
-            SHOP,
-        ),  # outgoing messages have no client: the document sets their destination
+        # outgoing messages have no client: the document sets their destination
+        ({"ring": {"outbox": 7}}, SHOP),
         ({"rqpMca": {"queueId": 7}}, SHOP),
     ],
 )

@@ -82,10 +82,8 @@ async def test_outcome_is_unknown_after_the_request_timeout(
         own_server.cont()
         await until(lambda: desk.pipe.trouble is None)
         assert await desk.count(other) == 2  # it was done, once
-        assert sorted(await desk.drain(queue)) == [
-            *numbered(3),
-            b"x",
-        ]  # the taken message returned after the timeout
+        # the taken message returned after the timeout
+        assert sorted(await desk.drain(queue)) == [*numbered(3), b"x"]
         await desk.release([held])
         (again,) = await desk.take(queue)
         assert again.note == "noted"

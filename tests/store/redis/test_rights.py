@@ -146,9 +146,8 @@ async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
             "test",
             reported.append,
         )
-    pipe.idempotent.pull(
-        Source(INTERNAL_CLIENT), second, queue, 0, 60_000, reported.append
-    )  # too large: it goes back
+    # too large: it goes back
+    pipe.idempotent.pull(Source(INTERNAL_CLIENT), second, queue, 0, 60_000, reported.append)
     await until(lambda: len(reported) == 3)
     assert reported[:2] == [Outcome.STORED, Outcome.AGAIN]
     await work_with_a_lease(store, other, queue)

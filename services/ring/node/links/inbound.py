@@ -160,9 +160,8 @@ class Inbound(InflowSession[Message, Conversation]):
             return
         if inflow.eof_parsed and self._eof_due is None:
             self._host.inbound_lost(self, self._why)
-            self._eof_due = (
-                conversation.wire.loop_time() + self._host.ack_s
-            )  # no peer waits longer for an `A` (4.5)
+            # no peer waits longer for an `A` (4.5)
+            self._eof_due = conversation.wire.loop_time() + self._host.ack_s
             conversation.wire.reschedule()
         if (inflow.eof_parsed or self._is_finishing) and not conversation.answers:
             self._end()

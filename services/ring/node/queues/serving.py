@@ -63,9 +63,8 @@ class Settled(Enum):
     SETTLED = "settled"
 
 
-Done = Callable[
-    [Reply | Settled | NotHere | StoreError], None
-]  # a StoreError is one of STORE_WIDE: try again
+# a StoreError is one of STORE_WIDE: try again
+Done = Callable[[Reply | Settled | NotHere | StoreError], None]
 
 
 class Serving:

@@ -12,9 +12,8 @@ class RateLimit:
 
     def __init__(self, per_second: int) -> None:
         self._per_second = per_second
-        self._tokens: OrderedDict[str, tuple[float, float]] = (
-            OrderedDict()
-        )  # address -> (tokens, at which time)
+        # address -> (tokens, at which time)
+        self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:
         """Return how many addresses are remembered."""

@@ -145,10 +145,8 @@ class FindReceiver:
         for answered in self._asking.get(offer.key, ()):
             if (found := answered(offer)) is None:
                 return
-            if unheard in (
-                Unheard.NOT_ASKED,
-                Unheard.NOT_LISTED,
-            ):  # another attempt may have asked this machine
+            # another attempt may have asked this machine
+            if unheard in (Unheard.NOT_ASKED, Unheard.NOT_LISTED):
                 unheard = found
         self._counts.unheard(unheard.value)
         self.decline(offer)
