@@ -101,7 +101,7 @@ def test_a_smaller_run_or_a_part_never_has_the_full_ones_name() -> None:
     assert name("--only", "read", "--only", "edge") == "analytics-edge-read"
 
 
-def test_what_is_there_is_kept_before_all_is(tmp_path: Path) -> None:
+def test_previous_results_are_kept_until_the_run_finishes(tmp_path: Path) -> None:
     (tmp_path / "analytics.json").write_text("the run before")
     kept = Kept(tmp_path, "analytics")
     kept.save({"fill": {}})
@@ -149,12 +149,12 @@ def sizes(**seconds: list[float]) -> list[dict[str, Any]]:
     ]
 
 
-def test_where_spark_wins_is_told_in_words() -> None:
+def test_crossing_size_is_reported() -> None:
     said = asking.crossing(sizes(job=[9, 3, 3], sql=[5, 5, 5], duck=[1, 4, 6], pandas=[2, 6, 9]))
     assert said == "Spark wins from 200 letters on: the job took 3.00 s and DuckDB 4.00 s."
 
 
-def test_no_crossing_is_told_in_words() -> None:
+def test_missing_crossing_is_reported() -> None:
     said = asking.crossing(sizes(job=[9, 3, 8], sql=[5, 5, 5], duck=[1, 4, 2], pandas=[2, 6, 9]))
     assert said == (
         "Spark is never fastest up to 300 letters on this machine; there Spark SQL took 5.00 s and DuckDB 2.00 s."

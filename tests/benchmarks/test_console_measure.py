@@ -40,7 +40,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / NAME
 
 
-def test_it_runs_to_its_end_and_is_shown(whole: Path, tmp_path: Path) -> None:
+def test_small_run_completes_and_is_shown(whole: Path, tmp_path: Path) -> None:
     found: dict[str, Any] = json.loads(whole.read_text())
     assert (found["failed"], found["is_full"]) == ({}, False)
     assert (found["fill"]["queues"], found["fill"]["dead"]) == (20, 3000)
@@ -66,7 +66,7 @@ def test_it_runs_to_its_end_and_is_shown(whole: Path, tmp_path: Path) -> None:
     SHOWN.show(found, console)
 
 
-def test_what_is_too_slow_is_said_to_be_missed() -> None:
+def test_bounds_that_are_exceeded_are_missed() -> None:
     times = {"p50": 1.0, "p99": 20.0, "most": 30.0, "octets": 1}
     slow = {**times, "p99": 51.0}
     found = {

@@ -39,7 +39,7 @@ def test_the_ceiling_is_measured_both_ways(generator: Generator, place: Workshop
     }
 
 
-def test_what_is_not_loopback_is_refused() -> None:
+def test_load_on_other_addresses_than_loopback_is_refused() -> None:
     near, far = socket.socketpair()
     with near, far:
         assert not is_loopback(near)
@@ -72,7 +72,7 @@ def test_a_compiler_that_fails_is_none(tmp_path: object, monkeypatch: pytest.Mon
     assert Generator.build(tmp_path).language == "Python"  # type: ignore[arg-type]
 
 
-def test_the_caller_is_told_what_is_wrong_with_an_option(built: Generator, server: Server) -> None:
+def test_invalid_option_is_named_in_the_error(built: Generator, server: Server) -> None:
     load = Load("no-such-rule", [server.dial(lambda: lambda chunk: b"")], [b"x"], 1)
     with pytest.raises(LoadFailed, match="rule"):
         built.run(load, Bound(1, 1))

@@ -41,7 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch, **ours: Any) -> int:
     return kubernetes.main([])
 
 
-def test_what_is_within_its_bounds_is_met(
+def test_values_within_their_bounds_are_met(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch) == 0
@@ -62,7 +62,7 @@ def test_what_is_within_its_bounds_is_met(
         ({"writes_while_steady": 1}, "requests that wrote, in 600 s"),
     ],
 )
-def test_what_is_over_its_bound_is_missed_and_kept_all_the_same(
+def test_value_over_its_bound_is_missed_and_saved(
     results: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -147,7 +147,7 @@ def test_parts_are_sent_in_turn(generator: Generator) -> None:
         (b"ERROR slow subscriber: 3 messages lost\n", "no MESSAGE"),
     ],
 )
-def test_what_a_subscriber_must_not_get(generator: Generator, push: bytes, why: str) -> None:
+def test_repeated_message_and_error_fail_the_run(generator: Generator, push: bytes, why: str) -> None:
     with brokered(SEND, lambda _: (b"OK\n", push)) as broker, pytest.raises(LoadFailed, match=why):
         generator.run(text_load(broker), Bound(COUNT, 20))
 

@@ -59,7 +59,7 @@ def test_servers_and_their_children_end_with_the_run(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_that_ends_at_once_says_its_last_words(place: Workshop) -> None:
+def test_server_that_exits_at_once_gives_its_last_line(place: Workshop) -> None:
     def never() -> None:
         raise OSError
 
@@ -67,7 +67,7 @@ def test_one_that_ends_at_once_says_its_last_words(place: Workshop) -> None:
         place.start("broken", ["sh", "-c", "echo starting; echo no such disk; exit 3"], never)
 
 
-def test_one_that_stands_still_is_told_to_end(place: Workshop) -> None:
+def test_stopped_process_gets_sigterm(place: Workshop) -> None:
     """Check that a stopped process, such as one waiting for its turn, ends in order before the kill timeout."""
     told = place.folder / "told"
     script = f"trap 'echo > {told}; exit' TERM; echo; while :; do sleep 0.01; done"

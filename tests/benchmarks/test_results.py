@@ -149,7 +149,7 @@ def test_a_quick_run_says_so() -> None:
     assert "not to be quoted" in report.caption(make_results(quick=True))
 
 
-def test_a_busy_machine_is_told() -> None:
+def test_caption_names_the_load_of_a_busy_machine() -> None:
     assert "not idle" not in report.caption(make_results())
     assert "not idle when the run began (load 1.8)" in report.caption(
         make_results(machine=replace(MACHINE, load=1.8))

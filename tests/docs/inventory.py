@@ -81,7 +81,7 @@ TROUBLESHOOTING = Taken("docs/test_troubleshooting.py::test_its_commands_show_wh
 OF_A_READER = Untested("the reader inserts names, and the tests' node has no failures to show")
 
 IMAGES_BUILT = Elsewhere(
-    "images/test_push.py::test_what_the_readme_says_builds_and_pushes",
+    "images/test_push.py::test_readme_command_builds_and_pushes",
     "`make images`, in `make e2e`, which needs podman",
 )
 OF_README = Elsewhere(
@@ -155,7 +155,7 @@ ROWS = (
     Row(CLI, "console", WITHOUT_STORE),
     Row("docs/reference/cli.md", "", Shown("cli/reference/test_reference.py::test_page_is_current")),
     Row("docs/console.md", "Quick start", Taken("console/contract/test_page_of_docs.py::test_its_commands")),
-    Row(IMAGES, "Images", Taken("images/test_page.py::test_what_is_built")),
+    Row(IMAGES, "Images", Taken("images/test_page.py::test_build_commands_of_the_page_work")),
     Row(IMAGES, "Guarantees", Taken("images/test_page.py::test_how_a_container_is_best_run")),
     Row(KUBERNETES, "Create a Queue", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Deletion", PAGE_OF_QUEUES),
@@ -188,11 +188,11 @@ ROWS = (
     Row(PUBSUB, "Links with TLS", Taken("docs/test_pubsub_page.py::test_links_with_tls")),
     Row(PUBSUB, "Bridges to queues", BRIDGES),
     Row(PUBSUB, "How it works", Elsewhere(
-        "pubsub/test_slow_subscribers.py::test_overtaken_by_retention_it_is_told_how_much_it_lost",
+        "pubsub/test_slow_subscribers.py::test_slow_consumer_gets_the_number_of_lost_messages",
         "the number of lost messages varies, and the test needs 100 MB"), "(echo"),
     Row(PUBSUB, "How it works", ALONE, "timeout"),
     Row(RUNBOOKS, "First steps", Elsewhere(
-        "e2e/test_release.py::test_what_runbooks_look_at",
+        "e2e/test_release.py::test_read_only_runbook_commands_work",
         "tests/docs/runbook_commands.py takes them from the page, and inserts names")),
     Row(RUNBOOKS, "More memory for the store", Taken(
         "docs/test_runbook_commands.py::test_a_server_of_your_own_gets_more_memory"), "redis-cli"),
@@ -224,7 +224,7 @@ ROWS = (
         "tmq/test_original_server.py::test_document_lists_the_replies_to_each_call",
         "the original server is third-party; the test makes the same calls to Penstock")),
     Row(RQP, "When RQP/cast messages are not delivered",
-        Taken("docs/test_cast_examples.py::test_what_is_held_is_looked_into")),
+        Taken("docs/test_cast_examples.py::test_held_messages_are_listed_redriven_and_purged")),
     Row("docs/start.md", "Try it", ENVIRONMENT, "make up"),
     Row("docs/start.md", "Try it", TUTORIAL, "make .venv/.ready"),
     Row("docs/start.md", "One queue, three ways in", TUTORIAL),

@@ -40,7 +40,7 @@ async def take_one(net: Net) -> None:
         await receiver.data()
 
 
-def test_what_is_held_is_looked_into(tmp_path: Path) -> None:
+def test_held_messages_are_listed_redriven_and_purged(tmp_path: Path) -> None:
     """Check that the page's commands list, redrive and purge held messages."""
     said = re.findall(r"^\$ penstock (dead .*)$", PAGE.partition("### Guarantees of RQP/cast")[0], re.M)
     assert [line.split()[1] for line in said] == ["list", "redrive", "purge"]

@@ -89,7 +89,7 @@ def test_its_files_are_the_examples() -> None:
         assert yaml.safe_load(text) == yaml.safe_load(example.read_text())
 
 
-def test_whatever_values_it_shows_can_be_installed() -> None:
+def test_values_on_the_page_can_be_installed() -> None:
     """Check that values on the page can be installed; the examples have tests of their own."""
     shown = [block for kind, block in FENCE.findall(PAGE) if kind == "yaml" and not block.startswith(EXAMPLE)]
     assert len(shown) == 2

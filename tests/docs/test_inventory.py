@@ -27,7 +27,7 @@ def commands() -> list[Block]:
     return [block for page in pages() for block in blocks(page) if block.is_command]
 
 
-def test_there_are_as_many_as_somebody_sees() -> None:
+def test_number_of_blocks_is_known() -> None:
     """Check that the commands of the pages are found: an empty list would pass the other tests."""
     told = (ROOT / "docs/cli.md").read_text().count("\n$ ")
     assert sum(block.text.count("$ ") for block in commands() if block.page == "docs/cli.md") >= told > 60
@@ -78,7 +78,7 @@ def _names(file: str, page: str) -> bool:
     return page in text or '" / "'.join(Path(page).parts) in text
 
 
-def test_what_is_in_no_list_would_be_noticed() -> None:
+def test_unlisted_command_and_outdated_row_are_noticed() -> None:
     block = Block("docs/cli.md", "up and away", 1, "", "$ penstock up\n")
     assert block.is_command
     assert not any(is_of(row, block) for row in ROWS)

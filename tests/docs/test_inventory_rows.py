@@ -34,7 +34,7 @@ def commands_in(block: Block) -> Iterator[str]:
 @pytest.mark.parametrize(
     "page", sorted({row.page for row in TAKEN if BENCH.search((TESTS / file_of(row)).read_text())})
 )
-def test_what_follows_a_page_finds_all_its_commands(page: str) -> None:
+def test_all_commands_of_a_followed_page_are_found(page: str) -> None:
     """Check that following a page finds all its commands: a block with another fence would be skipped."""
     followed: list[str] = []
     for chain in chains_of(page):

@@ -89,7 +89,7 @@ def test_missing_sections_are_found(text: str, missing: list[str]) -> None:
     assert unknown_sections(text.format(page)) == [f"{page}: {name}" for name in missing]
 
 
-def test_metrics_that_are_told_are_there() -> None:
+def test_documented_metrics_exist() -> None:
     made = {row.measure.name for row in rows()}
     for page in PAGES:
         assert set(METRIC.findall(page.read_text())) <= made, page.name

@@ -36,7 +36,7 @@ def test_the_page_shows_it() -> None:
     assert f"# {FILE}\n{(ROOT / FILE).read_text()}```\n" in (ROOT / PAGE).read_text()
 
 
-def test_it_is_the_charts_user_on_the_charts_claim() -> None:
+def test_restore_pod_has_user_and_claim_of_the_store() -> None:
     store = render({"fullnameOverride": "penstock"})["StatefulSet/penstock-redis"]["spec"]
     (template,) = store["volumeClaimTemplates"]
     (volume,) = POD["spec"]["volumes"]
@@ -50,7 +50,7 @@ def test_it_is_the_charts_user_on_the_charts_claim() -> None:
     assert POD["spec"]["containers"][0]["image"] == container["image"]
 
 
-def test_it_is_let_in_where_pods_are_restricted(cluster: Cluster, restricted: str) -> None:
+def test_restore_pod_meets_pod_security_restricted(cluster: Cluster, restricted: str) -> None:
     told = cluster.kubectl("apply", "--namespace", restricted, "--filename", str(ROOT / FILE))
     assert "pod/restore created" in told
 

@@ -56,7 +56,7 @@ def test_there_are_some() -> None:
 
 
 @pytest.mark.parametrize("command", OF_DEAD)
-def test_it_is_taken_and_does_it(shell: Shell, queue: str, command: str) -> None:
+def test_runbook_command_changes_dead_letters(shell: Shell, queue: str, command: str) -> None:
     named = REASON.search(command)
     reason = named[1] if named and named[1] != "REASON" else "rejected"
     *_, last = bury(shell, queue, (reason, b"1"), (reason, b"2"))
@@ -68,7 +68,7 @@ def test_it_is_taken_and_does_it(shell: Shell, queue: str, command: str) -> None
     assert shell.stats(queue)["ready"] == (2 - left if verb == "redrive" else 0)
 
 
-def test_what_dies_between_a_copy_and_its_removal_stays(shell: Shell, queue: str) -> None:
+def test_purge_keeps_dead_letters_added_after_the_copy(shell: Shell, queue: str) -> None:
     """Check that purging up to a file's last line keeps later dead letters (PenstockDeadLettersDropped)."""
     here = [command for command in OF_DEAD if command in " ".join(DROPPED.read_text().split())]
     copy = next(command for command in here if " > FILE" in command)

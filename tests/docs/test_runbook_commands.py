@@ -52,7 +52,7 @@ def test_pages_say_where_their_commands_run_and_name_what_is_there(page: Path) -
         assert "curl " not in line or ("kubectl port-forward" in line and "curl http://127.0.0.1:" in line)
 
 
-def test_every_command_looks_or_is_told_why_it_is_not_run() -> None:
+def test_every_command_is_read_only_or_has_a_reason_not_to_run() -> None:
     for command in commands():
         assert command.startswith((*LOOKS, *OTHERS)), command
         assert " exec " not in command or command.partition(" -- ")[2].startswith(LOOKS), command

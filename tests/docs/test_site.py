@@ -54,7 +54,7 @@ def test_no_page_asks_for_anything_from_elsewhere(site: Path) -> None:
         assert not IN_STYLES.findall(path.read_text()), path
 
 
-def test_what_a_page_asks_for_is_there(site: Path) -> None:
+def test_files_that_pages_load_exist(site: Path) -> None:
     for path, _, loads in pages(site):
         if path.name != "404.html":  # served at any address, so its paths are absolute
             for each in loads.found:

@@ -49,18 +49,18 @@ def test_its_command_can_be_typed(edge: str) -> None:
     assert complaint(["penstock", *words]) == ""
 
 
-def test_it_names_each_edge() -> None:
+def test_comment_names_each_edge() -> None:
     first, *_ = TEXT.splitlines()
     assert {
         word.rstrip(",").partition("@")[2] for word in first.split() if word.startswith("penstock@")
     } == set(edges())
 
 
-def test_it_waits_for_a_drain() -> None:
+def test_stop_timeout_exceeds_the_drain() -> None:
     assert float(service()["TimeoutStopSec"]) > max_drain_s(DrainSettings())
 
 
-def test_it_begins_again_for_ever() -> None:
+def test_service_is_restarted_for_ever() -> None:
     """Check that the unit restarts for ever, also after a usage error: an address may become available later."""
     assert service()["Restart"] == "always"
     assert "RestartPreventExitStatus" not in service()

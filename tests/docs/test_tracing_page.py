@@ -52,7 +52,7 @@ def test_the_commands(bench: Bench, collector: Collector) -> None:
     assert sent.service == "penstock-cli"
 
 
-def test_what_is_counted_has_its_name() -> None:
+def test_page_names_labels_of_span_counters() -> None:
     assert f'{SPANS.name}{{result="{FAILED}"}}' in PAGE
     assert f'"{DROPPED}"' in PAGE
     assert f"`{LIMITED}`" in PAGE

@@ -37,6 +37,6 @@ def test_its_commands_show_what_the_page_shows(session: Session) -> None:
     session.press_ctrl_c()
 
 
-def test_it_has_thirty_symptoms() -> None:
+def test_page_has_at_least_thirty_symptoms() -> None:
     symptoms = [line for line in (ROOT / PAGE).read_text().splitlines() if line.startswith("### ")]
     assert len(symptoms) == len(set(symptoms)) >= 30

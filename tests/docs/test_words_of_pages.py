@@ -62,13 +62,13 @@ def known(page: str) -> Iterator[set[str]]:
     told = "\n".join([*spans(page), *(block.text for block in blocks(page) if block.is_command)])
     yield penstock_options() | set(OTHERS.get(page, ()))
     for program, *steps in dict.fromkeys(STEPS.findall(told)):
-        with contextlib.suppress(LookupError):  # test_what_is_said_can_be_typed reports it
+        with contextlib.suppress(LookupError):  # test_commands_on_pages_are_valid reports it
             yield client_options(program, tuple(filter(None, steps)))
     for module in dict.fromkeys(MODULE.findall(told)):
         yield module_options(module)
 
 
-def test_what_is_said_can_be_typed() -> None:
+def test_commands_on_pages_are_valid() -> None:
     said = {(page, " ".join(words)): complaint(words) for page in READ for words in spoken(page)}
     assert {at: why for at, why in said.items() if why and at[1] not in SAID_TO_FAIL} == {}
 
@@ -85,7 +85,7 @@ def told_elsewhere() -> Iterator[tuple[str, list[str]]]:
                     yield str(path.relative_to(ROOT)), line.split()
 
 
-def test_what_programs_say_can_be_typed() -> None:
+def test_commands_in_messages_of_programs_are_valid() -> None:
     told = list(told_elsewhere())
     assert {path: " ".join(words) for path, words in told if complaint(words)} == {}
     assert len(told) > 40
@@ -119,7 +119,7 @@ def options_of_nothing(page: str) -> set[str]:
         *("kubectl -n queues exec POD -- penstock queue lists", "helm list --context x"),
     ],
 )
-def test_what_there_is_not_would_be_noticed(line: str) -> None:
+def test_unknown_commands_and_options_are_noticed(line: str) -> None:
     assert complaint(line.split())
 
 
@@ -135,5 +135,5 @@ def test_what_there_is_not_would_be_noticed(line: str) -> None:
         *("penstock report --json | head -3", "kubectl get queues -A"),
     ],
 )
-def test_what_there_is_passes(line: str) -> None:
+def test_existing_commands_pass(line: str) -> None:
     assert complaint(shlex.split(line)) == ""

@@ -26,7 +26,7 @@ IN_PLACE_OF_DIGESTS = "WHAT-SHA256SUM-SAYS"
 
 
 @pytest.mark.parametrize(("page", "text"), FOUND)
-def test_it_can_be_pasted(page: str, text: str, tmp_path: Path) -> None:
+def test_yaml_block_is_valid(page: str, text: str, tmp_path: Path) -> None:
     documents = [each for each in yaml.safe_load_all(text) if each is not None]
     path = tmp_path / "pasted.yaml"
     path.write_text(text)

@@ -21,7 +21,7 @@ def namespaces(cluster: Cluster) -> set[str]:
     return {name for name in names if name.startswith("e2e-")}
 
 
-def test_one_that_is_told_to_end_takes_its_namespaces_away(cluster: Cluster, images: Images) -> None:
+def test_sigterm_deletes_the_runs_namespaces(cluster: Cluster, images: Images) -> None:
     """Check that a run deletes its namespaces on repeated SIGTERMs to its process group, as `timeout` sends them."""
     before = namespaces(cluster)
     given = {

@@ -68,7 +68,7 @@ def is_gone(folder: Path) -> bool:
     return not host.processes(folder.name)
 
 
-def test_one_that_is_told_to_end_leaves_nothing() -> None:
+def test_sigterm_leaves_nothing() -> None:
     before = host.look()
     with cluster_with_a_pod() as (process, folder):
         # shows that the search finds these processes while they run
@@ -83,7 +83,7 @@ def test_one_that_is_told_to_end_leaves_nothing() -> None:
         host.check_it_is_as(before)
 
 
-def test_of_one_that_is_killed_only_files_stay_and_the_next_takes_them() -> None:
+def test_killed_run_leaves_only_files() -> None:
     before = host.look()
     with cluster_with_a_pod() as (process, folder):
         process.kill()
@@ -97,7 +97,7 @@ def test_of_one_that_is_killed_only_files_stay_and_the_next_takes_them() -> None
         host.check_it_is_as(before)
 
 
-def test_one_that_cannot_be_made_leaves_nothing() -> None:
+def test_failed_start_leaves_nothing() -> None:
     before = host.look()
     with pytest.raises(subprocess.CalledProcessError, match="podman"), running("localhost/nobodys:1", []):
         raise AssertionError("there is no such image")
@@ -105,7 +105,7 @@ def test_one_that_cannot_be_made_leaves_nothing() -> None:
     host.check_it_is_as(before)
 
 
-def test_one_that_lives_is_not_cleared_away() -> None:
+def test_running_node_is_kept() -> None:
     with cluster_with_a_pod() as (_, folder):
         assert str(folder) not in clear_away()
         kubectl(folder, "get", "pod", "only")

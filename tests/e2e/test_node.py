@@ -64,7 +64,7 @@ def test_a_pods_log_is_read(cluster: Cluster, edge: str) -> None:
     assert "started" in [json.loads(line).get("action") for line in lines]
 
 
-def test_what_is_not_restricted_is_refused(cluster: Cluster, images: Images, restricted: str) -> None:
+def test_pod_that_violates_restricted_is_refused(cluster: Cluster, images: Images, restricted: str) -> None:
     open_to_all = pod("open", images.of("edge"))
     open_to_all["spec"]["securityContext"] = {"runAsNonRoot": False}
     with pytest.raises(CommandFailed, match='violates PodSecurity "restricted'):

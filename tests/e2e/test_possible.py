@@ -25,7 +25,7 @@ LACKS = {
 
 
 @pytest.mark.parametrize(("command", "reason"), LACKS.values(), ids=LACKS.keys())
-def test_what_is_lacking_is_said(command: list[str], reason: str) -> None:
+def test_missing_prerequisite_is_reported_in_one_line(command: list[str], reason: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd="/")
     (line,) = done.stderr.splitlines()
     assert done.returncode == 1

@@ -115,7 +115,7 @@ def test_the_page_of_the_chart_on_an_installed_release(release: Release, typist:
         release.kubectl("rollout", "status", f"deployment/{FULL}-console", "--timeout=90s")
 
 
-def test_what_notes_print(release: Release, typist: Typist) -> None:
+def test_commands_in_the_notes_work(release: Release, typist: Typist) -> None:
     """Check that the commands in the NOTES work; `helm test` with its check of the console is one of them."""
     with step("NOTES"):
         told = "".join(map(typist.type, typist.notes()))
@@ -153,7 +153,7 @@ def test_a_message_through_every_edge_comes_out_through_another(release: Release
     assert told.count("well") == 6, told
 
 
-def test_what_runbooks_look_at(release: Release) -> None:
+def test_read_only_runbook_commands_work(release: Release) -> None:
     """Check that read-only commands of docs/runbooks work on a release (tests/docs/runbook_commands.py)."""
     there = {pod["metadata"]["name"] for pod in release.pods()}
     with step("what runbooks look at"):
@@ -164,7 +164,7 @@ def test_what_runbooks_look_at(release: Release) -> None:
     assert "orders" in queues
 
 
-def test_what_goes_in_by_the_console_comes_out_by_an_edge_and_the_console_sees_who_takes_it(
+def test_console_messages_reach_edges_and_consumers_are_listed(
     release: Release,
 ) -> None:
     with step("the console asked"):
@@ -253,7 +253,7 @@ def test_a_tenant_installs_a_release(
         typist.type(Command(f"helm uninstall {NAME} --wait", ""))
 
 
-def test_what_cannot_be_installed_is_told_of(release: Release, cluster: Cluster, images: Images) -> None:
+def test_failed_installation_gives_the_reason(release: Release, cluster: Cluster, images: Images) -> None:
     """Check that a failed installation raises the reason why pods are not ready, as they are gone afterwards."""
     off = {edge: {"enabled": False} for edge in EDGES if edge != "tmq"}
     nowhere = {"repository": "localhost/missing", "tag": "1", "pullPolicy": "Never"}

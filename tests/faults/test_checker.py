@@ -32,26 +32,26 @@ def test_dead_is_not_lost(script: Script) -> None:
 
 
 @pytest.mark.parametrize("body", [b"never put", b"put elsewhere"])
-def test_what_nobody_put_is_invented(script: Script, body: bytes) -> None:
+def test_message_never_put_is_invented(script: Script, body: bytes) -> None:
     script.put(script.connection(), b"put elsewhere", queue=R)
     script.drain(b"put elsewhere", queue=R)
     script.drain(body)
     assert script.broken()[0] == "invented"
 
 
-def test_what_nobody_put_is_invented_among_the_dead(script: Script) -> None:
+def test_message_never_put_is_invented_among_dead_letters(script: Script) -> None:
     script.dead[Q] = [b"1"]
     assert script.broken() == ["invented"]
 
 
-def test_what_was_answered_as_failed_must_not_appear(script: Script) -> None:
+def test_failed_put_must_not_appear(script: Script) -> None:
     script.put(script.connection(), b"1", ok=False)
     assert script.broken() == []
     script.drain(b"1")
     assert script.broken() == ["invented"]
 
 
-def test_what_was_not_answered_may_appear_once(script: Script) -> None:
+def test_unanswered_put_may_appear_once(script: Script) -> None:
     script.put(script.connection(), b"1", ok=None)
     assert script.broken() == []
     script.drain(b"1")
@@ -60,14 +60,14 @@ def test_what_was_not_answered_may_appear_once(script: Script) -> None:
     assert script.broken() == ["repeated"]
 
 
-def test_what_was_settled_never_comes_again(script: Script) -> None:
+def test_settled_message_is_never_redelivered(script: Script) -> None:
     stored(script, b"1")
     script.drain(b"1")
     script.drain(b"1")
     assert script.broken() == ["repeated"]
 
 
-def test_what_was_settled_is_not_dead_too(script: Script) -> None:
+def test_settled_message_is_not_a_dead_letter(script: Script) -> None:
     stored(script, b"1")
     script.drain(b"1")
     script.dead[Q] = [b"1"]
@@ -115,7 +115,7 @@ def test_a_commit_is_an_answer_of_the_store(script: Script) -> None:
 
 
 @pytest.mark.parametrize("how", [Ended.RESET, Ended.BROKEN])
-def test_what_was_not_settled_comes_again(script: Script, how: Ended) -> None:
+def test_unsettled_message_is_redelivered(script: Script, how: Ended) -> None:
     stored(script, b"1")
     to = script.connection()
     script.take(to, b"1")
@@ -283,7 +283,7 @@ def test_an_unknown_commit_whose_take_overlaps_with_one_that_was_settled_did_not
     assert script.broken() == []
 
 
-def test_what_a_transaction_refused_is_not_part_of_it(script: Script) -> None:
+def test_put_refused_in_a_transaction_is_not_part_of_it(script: Script) -> None:
     to = script.connection()
     script.ask(to, Operation.TS)
     script.put(to, b"1")

@@ -46,7 +46,7 @@ def job(images: Images, folder: Path, output: Path, store: str, more: Sequence[s
     return Container(images.of("analytics"), folder, *words, flags=flags)
 
 
-def test_it_runs_to_its_end(images: Images, tmp_path: Path, output: Path, letters: Entries) -> None:
+def test_job_completes(images: Images, tmp_path: Path, output: Path, letters: Entries) -> None:
     with job(images, tmp_path, output, letters.server.url) as container:
         assert container.wait(RUNNING_S) == 0, container.log()
     report = json.loads((output / "reports" / "latest.json").read_text())
@@ -55,7 +55,7 @@ def test_it_runs_to_its_end(images: Images, tmp_path: Path, output: Path, letter
     assert '"level": "ERROR"' not in container.log()
 
 
-def test_told_to_end_it_ends_soon_and_the_next_finishes_it_as_any_user(
+def test_sigterm_ends_the_job_and_any_user_finishes_the_run(
     images: Images, tmp_path: Path, output: Path, letters: Entries
 ) -> None:
     with job(images, tmp_path, output, letters.server.url) as container:
@@ -68,7 +68,7 @@ def test_told_to_end_it_ends_soon_and_the_next_finishes_it_as_any_user(
     assert (output / "runs" / "r1" / "done.json").exists()
 
 
-def test_it_knows_s3(images: Images, tmp_path: Path, letters: Entries) -> None:
+def test_s3_is_supported(images: Images, tmp_path: Path, letters: Entries) -> None:
     """Check that S3 is supported: the error is a failed connection, and not an unknown file system."""
     words = ("--store", letters.server.url, "--run-id", "r1")
     url = "s3a://bucket/folder?region=none&endpoint_override=127.0.0.1:1&scheme=http"

@@ -54,9 +54,7 @@ def api(container: Container, path: str) -> Any:
     return json.loads(body)
 
 
-def test_it_gets_ready_and_page_and_api_answer_and_it_ends_with_0(
-    images: Images, tmp_path: Path, store: Server
-) -> None:
+def test_console_serves_page_and_api_and_drains(images: Images, tmp_path: Path, store: Server) -> None:
     once(images.of("edge"), ["penstock", "store", "init"], REDIS_URL=store.url)
     once(images.of("edge"), ["penstock", "queue", "create", "seen"], REDIS_URL=store.url)
     with serve(images, tmp_path, store.url) as container:
@@ -82,14 +80,12 @@ def test_without_a_store_it_lives_and_is_not_ready_as_any_user(images: Images, t
 
 
 @pytest.mark.parametrize("after_s", STARTING_S)
-def test_one_that_is_told_to_end_while_it_starts_ends_with_0(
-    images: Images, tmp_path: Path, after_s: float
-) -> None:
+def test_sigterm_during_startup_exits_with_0(images: Images, tmp_path: Path, after_s: float) -> None:
     with started(images.of("console"), **settings(tmp_path, "redis://127.0.0.1:1")) as name:
         assert stopped(name, after_s) == 0
 
 
-def test_for_everybody_it_does_not_start_without_saying_who_may_come(images: Images) -> None:
+def test_public_listener_without_authentication_is_refused(images: Images) -> None:
     with pytest.raises(AssertionError, match=r"set console\.tokens or console\.proxy, or host 127\.0\.0\.1"):
         once(
             images.of("console"),
@@ -98,7 +94,7 @@ def test_for_everybody_it_does_not_start_without_saying_who_may_come(images: Ima
         )
 
 
-def test_it_is_small(images: Images, base: str) -> None:
+def test_image_is_small(images: Images, base: str) -> None:
     over = inspect(images.of("console"))["Size"] - inspect(base)["Size"]
     print(f"the console's image has {over / 1e6:.0f} MB over its base")
     assert 0 < over <= MAX_BYTES

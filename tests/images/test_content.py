@@ -56,7 +56,7 @@ def target(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_it_says_what_it_is_and_stops_by_sigterm(images: Images, base: str, target: str) -> None:
+def test_image_has_labels_user_and_stop_signal(images: Images, base: str, target: str) -> None:
     config = inspect(images.of(target))["Config"]
     labels = {name.removeprefix(LABELS): value for name, value in config["Labels"].items()}
     assert labels["title"] == f"penstock-{target}"
@@ -140,7 +140,7 @@ def test_its_user_has_no_rights_and_writes_only_to_tmp(images: Images, target: s
     assert once(images.of(target), ["sh", "-c", writing]) == "/tmp\n"
 
 
-def test_no_file_of_ours_is_anybodys_to_change(images: Images, target: str) -> None:
+def test_program_files_are_not_writable(images: Images, target: str) -> None:
     """Check that processes cannot change their own program where the root file system is writable.
 
     Files that the group may write are not allowed either.
@@ -171,7 +171,7 @@ def test_the_edge_is_small(images: Images, base: str) -> None:
     assert 0 < over <= EDGE_MAX_BYTES
 
 
-def test_what_lies_in_tmp_is_not_imported(images: Images, target: str) -> None:
+def test_modules_in_tmp_are_not_imported(images: Images, target: str) -> None:
     """Check that modules in /tmp, the writable folder, home and possible working directory, are not imported."""
     script = "cd /tmp && echo 'raise SystemExit(9)' > redis.py && python -c 'import redis' && python -m this >/dev/null"
     once(images.of(target), ["sh", "-c", script])

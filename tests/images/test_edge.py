@@ -58,9 +58,7 @@ def test_an_edge_gets_ready_and_ends_with_0(
         assert container.terminate() == 0, container.log()
 
 
-def test_what_a_client_has_begun_is_finished_before_the_end(
-    images: Images, tmp_path: Path, store_url: str
-) -> None:
+def test_sigterm_drains_the_edge(images: Images, tmp_path: Path, store_url: str) -> None:
     """Check that SIGTERM drains: clients get a FIN, acknowledged messages are stored (docs/settings.md, drain)."""
     with serve(images, tmp_path, "tmq", store_url) as container:
         place = eventually(lambda: [e for e in container.events("listening") if e["listener"] == "document"])[
@@ -81,7 +79,7 @@ def test_what_a_client_has_begun_is_finished_before_the_end(
 
 
 @pytest.mark.parametrize("after_s", STARTING_S)
-def test_one_that_is_told_to_end_while_it_starts_ends_with_0(images: Images, after_s: float) -> None:
+def test_sigterm_during_startup_exits_with_0(images: Images, after_s: float) -> None:
     environment = {**ANY_PORT, "REDIS_URL": "redis://127.0.0.1:1"}
     with started(images.of("edge"), "serve", "tmq", environment=environment) as name:
         assert stopped(name, after_s) == 0
@@ -93,6 +91,6 @@ def test_without_a_store_it_lives_and_is_not_ready(images: Images, tmp_path: Pat
         assert page(container, "/healthz") == 200
 
 
-def test_what_cannot_be_is_refused_in_one_line(images: Images) -> None:
+def test_unknown_edge_is_refused_in_one_line(images: Images) -> None:
     with pytest.raises(AssertionError, match=r"ended with 2: penstock: .*there is no edge 'nonsense'"):
         once(images.of("edge"), ["penstock", "serve", "nonsense"])

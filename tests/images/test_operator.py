@@ -46,7 +46,7 @@ def is_ready(port: int) -> bool:
 
 
 @pytest.mark.parametrize(("user", "flags"), [(10001, ()), (123456, NAMELESS)])
-def test_it_gets_ready_declares_a_queue_and_ends_with_0(
+def test_operator_declares_a_queue_and_exits_with_0(
     images: Images,
     tmp_path: Path,
     defined: Cluster,
@@ -70,7 +70,7 @@ def test_it_gets_ready_declares_a_queue_and_ends_with_0(
 
 
 @pytest.mark.parametrize("after_s", STARTING_S)
-def test_one_that_is_told_to_end_while_it_starts_ends_with_0(
+def test_sigterm_during_startup_exits_with_0(
     images: Images, tmp_path: Path, defined: Cluster, namespace: str, store: Server, after_s: float
 ) -> None:
     environment, files = told(tmp_path, defined, namespace, store.url, free_port())

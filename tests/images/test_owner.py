@@ -68,9 +68,7 @@ def test_a_container_ends_with_a_run_that_is_killed(
         eventually(lambda: not is_there(name))
 
 
-def test_what_a_killed_run_and_its_watcher_left_is_removed_by_the_next(
-    images: Images, tmp_path: Path
-) -> None:
+def test_next_run_removes_containers_of_a_killed_run(images: Images, tmp_path: Path) -> None:
     with another_run(images, tmp_path) as (process, name):
         os.kill(watcher(name), signal.SIGKILL)
         process.kill()

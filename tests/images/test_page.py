@@ -40,7 +40,7 @@ def made() -> Iterator[set[str]]:
         buildah("rmi", name)
 
 
-def test_what_is_built(
+def test_build_commands_of_the_page_work(
     images: Images, base: str, registry: str, building: dict[str, str], made: set[str]
 ) -> None:
     """Check each line as it is written, with a base and a registry of this machine.

@@ -13,7 +13,7 @@ __all__ = ["building", "registry"]
 EXAMPLE = "registry.example/team"
 
 
-def test_what_the_readme_says_builds_and_pushes(registry: str, building: dict[str, str]) -> None:
+def test_readme_command_builds_and_pushes(registry: str, building: dict[str, str]) -> None:
     lines = [line.removeprefix("$ ") for line in (ROOT / "README.md").read_text().splitlines()]
     (line,) = [line for line in lines if line.startswith("make images ")]
     assert EXAMPLE in line

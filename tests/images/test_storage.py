@@ -73,7 +73,7 @@ def test_a_build_that_is_interrupted_leaves_no_container(tmp_path: Path, base: s
         assert working() <= before
 
 
-def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path: Path, base: str, name: str) -> None:
+def test_next_build_removes_leftovers_of_a_killed_build(tmp_path: Path, base: str, name: str) -> None:
     before = working()
     with build_that_goes_on(tmp_path, base, name) as process:
         os.killpg(process.pid, signal.SIGKILL)

@@ -82,12 +82,12 @@ def test_the_server_refuses_what_the_model_refuses(
 
 
 @pytest.mark.parametrize(("kind", "spec"), ONLY_THE_MODEL_REFUSES)
-def test_what_only_the_model_refuses(cluster: Cluster, kind: str, spec: Spec) -> None:
+def test_only_the_model_refuses(cluster: Cluster, kind: str, spec: Spec) -> None:
     assert (offer(cluster, kind, spec), model_takes(kind, spec)) == ("", False)
 
 
 @pytest.mark.parametrize(("kind", "spec"), ONLY_THE_SERVER_REFUSES)
-def test_what_only_the_server_refuses(cluster: Cluster, kind: str, spec: Spec) -> None:
+def test_only_the_server_refuses(cluster: Cluster, kind: str, spec: Spec) -> None:
     assert offer(cluster, kind, spec)
     assert model_takes(kind, spec)
 

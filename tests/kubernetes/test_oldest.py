@@ -18,18 +18,18 @@ def check(*files: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_it_is_the_one_that_is_promised() -> None:
+def test_oldest_version_is_the_chart_minimum() -> None:
     minor = OLDEST_VERSION.rpartition(".")[0]
     assert yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"] == f">={minor}.0-0"
 
 
-def test_it_takes_the_definitions() -> None:
+def test_oldest_version_accepts_the_definitions() -> None:
     files = sorted(DEFINITIONS.glob("*.yaml"))
     assert [file.stem for file in files] == ["peers", "queues", "redrives"]
     assert check(*files) == (0, "")
 
 
-def test_what_it_does_not_know_or_takes_too_long_is_told(tmp_path: Path) -> None:
+def test_unknown_function_and_costly_rule_are_reported(tmp_path: Path) -> None:
     """Check that functions of later versions, and rules that cost too much, are reported."""
     definition = yaml.safe_load((DEFINITIONS / "peers.yaml").read_text())
     spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -45,7 +45,7 @@ def test_what_it_does_not_know_or_takes_too_long_is_told(tmp_path: Path) -> None
     assert "queues.yaml" not in said
 
 
-def test_a_field_that_no_definition_has_is_told(tmp_path: Path) -> None:
+def test_unknown_field_is_reported(tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text((DEFINITIONS / "peers.yaml").read_text().replace("scope:", "scop:", 1))
     status, said = check(bad)

@@ -84,6 +84,6 @@ class Either(BaseModel):
 
 
 @pytest.mark.parametrize("model", [Stepped, Either, Loose])
-def test_what_it_cannot_say_is_no_schema(model: Any) -> None:
+def test_inexpressible_constraint_is_an_error(model: Any) -> None:
     with pytest.raises(ValueError, match="a structural schema cannot have"):
         structural(model)

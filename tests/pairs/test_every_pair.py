@@ -129,7 +129,7 @@ async def test_a_body_comes_out_as_it_was_put_in(
 
 @pytest.mark.parametrize("consumer", RQP)
 @pytest.mark.parametrize("producer", RQP)
-def test_what_rqp_fills_leads_nowhere(producer: str, consumer: str) -> None:
+def test_receiving_queue_is_not_forwarded(producer: str, consumer: str) -> None:
     """Check that each protocol reads them (rqp_mca.md 2.4)."""
     with pytest.raises(ValueError, match="two systems could forward a message to each other for ever"):
         QueueSpec.model_validate({"bindings": numbered(producer, 7), "remote": leading(consumer, 8)})

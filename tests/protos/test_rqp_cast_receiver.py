@@ -202,7 +202,7 @@ def test_each_outcome(outcome: Insertion, certain: list, uncertain: list) -> Non
     assert inserting(LOW).inserted(outcome) == uncertain
 
 
-def test_a_peer_group_may_be_told_that_a_duplicate_is_safely_there() -> None:
+def test_duplicate_may_be_confirmed_as_success() -> None:
     settings = ReceiverSettings(duplicate_result=Result.SUCCESS)
     assert inserting(HIGH, settings).inserted(Insertion.DUPLICATE) == [FREE, YES]
     assert inserting(HIGH, settings).inserted(Insertion.CLASH) == [FREE, NO]  # same content only (5.4)

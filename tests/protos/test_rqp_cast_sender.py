@@ -162,7 +162,7 @@ def test_after_an_attempt_in_vain_the_key_rests_until_t_wait1_from_its_question(
         assert (sender.state, sender.deadline()) == (SenderState.IDLE, None)
 
 
-def test_a_pause_that_is_over_need_not_be_told() -> None:
+def test_elapsed_pause_ends_without_a_timer_event() -> None:
     sender = approving()
     sender.failed(0.5)
     assert sender.send(CERTAIN, 2.0) == [Ask(None)]
@@ -231,7 +231,7 @@ def test_a_confirmation_is_not_awaited_before_the_first_octet_nor_after_the_end(
 
 
 @BOTH
-def test_what_is_reported_of_an_attempt_that_is_over_changes_nothing(message: Outgoing) -> None:
+def test_reports_about_a_finished_attempt_are_ignored(message: Outgoing) -> None:
     sender = connecting(message)
     sender.failed(0.5)
     for _ in range(2):
@@ -241,7 +241,7 @@ def test_what_is_reported_of_an_attempt_that_is_over_changes_nothing(message: Ou
 
 
 @BOTH
-def test_a_step_that_is_told_too_late_ends_the_attempt(message: Outgoing) -> None:
+def test_late_report_of_a_step_ends_the_attempt(message: Outgoing) -> None:
     gone = [CloseAll(True), back(message, Why.NOT_BEGUN)]
     assert approving(message).approved(15.0) == gone
     assert connecting(message).begun(15.0) == gone

@@ -117,7 +117,7 @@ def test_a_list_that_keeps_the_known_receiver_changes_nothing() -> None:
     assert sender.put(RELIABLE, 1, 6.0) == [SendData("a", 0, 1)]
 
 
-def test_what_is_out_to_a_dropped_receiver_may_be_confirmed_but_nothing_more_goes_there() -> None:
+def test_dropped_receiver_confirms_but_gets_no_new_messages() -> None:
     sender = sending("a", "b", count=4, window=2)
     assert sender.peers_changed({"b": 1}, 1.0) == []
     assert sender.received("a", CONFIRM, 2.0) == [Remove(1)]
@@ -125,7 +125,7 @@ def test_what_is_out_to_a_dropped_receiver_may_be_confirmed_but_nothing_more_goe
     assert (sender.state, sender.waiting) == (State.AWAITING_QUEUE_REQUEST, 2)
 
 
-def test_what_is_out_to_a_dropped_receiver_fails_as_ever() -> None:
+def test_messages_sent_to_a_dropped_receiver_can_time_out() -> None:
     sender = sending("a", "b")
     sender.peers_changed({"b": 1}, 1.0)
     failed = [Close("a"), ReportFailure(Failure.DATA_TIMEOUT, 10.0, 1), AskAvailability("b")]

@@ -28,14 +28,14 @@ def test_there_are_vectors_of_every_kind() -> None:
 
 
 @every_vector
-def test_it_means_what_the_vector_says(vector: dict) -> None:
+def test_vector_is_decoded(vector: dict) -> None:
     source, event = source_of(vector), event_of(vector["fields"])
     assert outcome(source, [bytes.fromhex(vector["wire"])]) == ([event], None)
     assert source.profile is profile_of(vector)
 
 
 @every_vector
-def test_it_is_encoded_as_the_vector_has_it(vector: dict) -> None:
+def test_vector_is_encoded(vector: dict) -> None:
     assert encode_message(profile_of(vector), event_of(vector["fields"])).hex() == vector["wire"]
 
 

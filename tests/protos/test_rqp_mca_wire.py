@@ -133,7 +133,7 @@ def test_a_connection_keeps_its_profile() -> None:
         ("00010003", "bad_uint4"),
     ],
 )
-def test_what_a_receiver_refuses(wire: str, reason: str) -> None:
+def test_receiver_refuses_invalid_octets(wire: str, reason: str) -> None:
     data = bytes.fromhex(wire)
     assert outcome(receiver(), [data]) == ([], reason)
     assert outcome(receiver(), one_by_one(data)) == ([], reason)
@@ -152,7 +152,7 @@ def test_what_a_receiver_refuses(wire: str, reason: str) -> None:
         (Profile.WORD, "0000000f", "unknown_message"),
     ],
 )
-def test_what_a_sender_refuses(profile: Profile, wire: str, reason: str) -> None:
+def test_sender_refuses_invalid_octets(profile: Profile, wire: str, reason: str) -> None:
     good, data = encode_data_confirm(profile), bytes.fromhex(wire)
     assert outcome(sender(profile), [good + data]) == ([DataConfirm(1)], reason)
     assert outcome(sender(profile), one_by_one(good + data)) == ([DataConfirm(1)], reason)

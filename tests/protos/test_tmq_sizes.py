@@ -155,7 +155,7 @@ def test_a_large_body_in_small_pieces_is_not_copied_at_every_piece() -> None:
     assert peak_bytes - before_bytes < 256 << 10  # room to grow, not a second copy of 1 MiB
 
 
-def test_what_is_held_is_counted() -> None:
+def test_buffered_octets_are_counted() -> None:
     source = document()
     wire = encode_enq(ORDERS, b"0123456789")
     for number, piece in enumerate(one_by_one(wire)[:-1], 1):

@@ -88,7 +88,7 @@ def test_operations_without_a_status(operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("reply", [b"", b"\2", b"\0\0"])
-def test_what_is_not_a_status(reply: bytes) -> None:
+def test_invalid_status_is_refused(reply: bytes) -> None:
     with pytest.raises(ValueError, match="not a status"):
         parse_status(DOCUMENT, Operation.ENQ, reply)
 

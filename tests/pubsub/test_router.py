@@ -79,7 +79,7 @@ def test_removing_a_prefix_keeps_the_exact_pattern() -> None:
 
 
 @pytest.mark.parametrize("is_prefix", [False, True])
-def test_what_was_added_twice_is_found_twice_and_removed_once(is_prefix: bool) -> None:
+def test_item_added_twice_is_found_twice_and_removed_once(is_prefix: bool) -> None:
     router: Router[None] = Router()  # None is an item like any other
     router.add(b"tag", is_prefix, None)
     router.add(b"tag", is_prefix, None)
@@ -103,7 +103,7 @@ def test_very_many_subscribers_of_one_tag_come_and_go(is_prefix: bool) -> None:
     assert router.match(b"news") == []
 
 
-def test_those_who_left_cost_nothing() -> None:
+def test_removed_subscribers_cost_nothing() -> None:
     """Check that removed subscribers cost nothing.
 
     A dict keeps its largest size: a match would iterate over the places of removed subscribers.

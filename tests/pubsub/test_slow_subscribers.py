@@ -10,7 +10,7 @@ from tests.pubsub.slow import SMALL, TIGHT, behind, numbers, publish
 from tests.servers import Server
 
 
-async def test_it_goes_on_from_its_own_place_and_comes_back(server: Server, start: Start) -> None:
+async def test_slow_subscriber_continues_from_its_place_and_catches_up(server: Server, start: Start) -> None:
     """Check that a slow subscriber continues from its own place and catches up.
 
     Nothing is lost, duplicated or reordered; the edge's memory is bounded, and others are not delayed.
@@ -34,7 +34,7 @@ async def test_it_goes_on_from_its_own_place_and_comes_back(server: Server, star
     assert await numbers(slow, 10) == list(range(total, total + 10))
 
 
-async def test_it_comes_back_while_messages_go_on(server: Server, start: Start) -> None:
+async def test_slow_subscriber_catches_up_while_messages_arrive(server: Server, start: Start) -> None:
     edge = await start(server, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
@@ -49,7 +49,7 @@ async def test_it_comes_back_while_messages_go_on(server: Server, start: Start) 
     await until(lambda: behind(edge) == 0)
 
 
-async def test_what_it_subscribes_while_behind_counts_from_that_moment(server: Server, start: Start) -> None:
+async def test_subscription_made_while_behind_counts_from_that_moment(server: Server, start: Start) -> None:
     """Check that a subscription made while behind counts from that moment (3.2, 3.6).
 
     The output limit is high enough that its requests are still read.
@@ -78,7 +78,7 @@ async def test_what_it_subscribes_while_behind_counts_from_that_moment(server: S
     assert fifth == list(range(6000))  # all messages up to its UNSUBSCRIBE
 
 
-async def test_one_that_never_reads_costs_a_bounded_amount(server: Server, start: Start) -> None:
+async def test_subscriber_that_never_reads_costs_bounded_memory(server: Server, start: Start) -> None:
     """Check that a subscriber that never reads costs bounded memory.
 
     With very many matching subscriptions, a message of 10 KB would need 10 MB.
@@ -99,7 +99,7 @@ async def test_one_that_never_reads_costs_a_bounded_amount(server: Server, start
         assert [line[: line.index(b"y")] for line in await hog.lines(number)] == expected
 
 
-async def test_overtaken_by_retention_it_is_told_how_much_it_lost(server: Server, start: Start) -> None:
+async def test_slow_consumer_gets_the_number_of_lost_messages(server: Server, start: Start) -> None:
     """Check that a subscriber overtaken by retention receives the number of lost messages (3.6).
 
     Messages still in the log are lost to it too, as its connection ends.
@@ -127,7 +127,7 @@ async def test_overtaken_by_retention_it_is_told_how_much_it_lost(server: Server
     assert edge.value("penstock_subscriber_lost_messages_total") == total - len(seen)
 
 
-async def test_who_reads_nothing_at_all_is_closed(server: Server, start: Start) -> None:
+async def test_subscriber_that_reads_nothing_is_closed(server: Server, start: Start) -> None:
     """Check that a client that reads nothing is closed, although its output is too small to pause its requests."""
     edge = await start(server, listeners={"text": {"port": 0, "write_timeout_s": 3.0}}, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
@@ -141,7 +141,7 @@ async def test_who_reads_nothing_at_all_is_closed(server: Server, start: Start) 
     assert await sender.line() == b"OK\n"
 
 
-async def test_who_reads_slowly_is_not_closed(server: Server, start: Start) -> None:
+async def test_slow_reader_is_not_closed(server: Server, start: Start) -> None:
     edge = await start(server, listeners={"text": {"port": 0, "write_timeout_s": 1.0}}, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")

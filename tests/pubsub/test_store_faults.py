@@ -60,7 +60,7 @@ async def test_a_subscriber_stays_while_the_store_dies_and_comes_back(
     await subscriber.nothing_more()
 
 
-async def test_a_stranger_is_not_told_where_the_store_is(
+async def test_errors_do_not_reveal_the_store_address(
     new_server: NewServer, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Check that a client is not told the store's address, which is in the log for the operator (3.1)."""
@@ -73,7 +73,9 @@ async def test_a_stranger_is_not_told_where_the_store_is(
     assert any(place in one.getMessage() or place in str(vars(one)) for one in refused)
 
 
-async def test_what_was_under_way_is_answered_once_it_is_known(new_server: NewServer, start: Start) -> None:
+async def test_requests_under_way_are_answered_once_the_outcome_is_known(
+    new_server: NewServer, start: Start
+) -> None:
     """Check that requests under way are answered once their outcome is known (3.1).
 
     The store hangs for a moment: everything is stored once and answered.
@@ -90,7 +92,7 @@ async def test_what_was_under_way_is_answered_once_it_is_known(new_server: NewSe
     await subscriber.nothing_more()
 
 
-async def test_what_cannot_be_learnt_is_not_answered(new_server: NewServer, start: Start) -> None:
+async def test_request_with_unknown_outcome_is_not_answered(new_server: NewServer, start: Start) -> None:
     """Check that requests with unknown outcome are not answered: the connection is closed (3.1).
 
     Other connections and earlier answers are not affected.
@@ -107,7 +109,7 @@ async def test_what_cannot_be_learnt_is_not_answered(new_server: NewServer, star
     assert edge.refusals()["outcome_unknown"] == 1
 
 
-async def test_what_somebody_else_put_into_the_log_is_told(new_server: NewServer, start: Start) -> None:
+async def test_foreign_log_entries_are_reported(new_server: NewServer, start: Start) -> None:
     """Check that a foreign entry in the log is reported and not skipped, as it might be a message.
 
     Once it is removed, the log is followed again.
@@ -167,7 +169,7 @@ async def has_room(client: Client) -> bool:
     return await client.ask(b"SEND t last\n") == b"OK\n"
 
 
-async def test_who_is_gone_before_its_subscribe_is_answered_leaves_nothing(
+async def test_connection_lost_before_its_subscribe_leaves_nothing(
     new_server: NewServer, start: Start
 ) -> None:
     """Check that a connection lost before its SUBSCRIBE is answered leaves nothing (1.3, 3.2)."""

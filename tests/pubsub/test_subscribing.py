@@ -181,7 +181,7 @@ async def test_bad_lines_among_good_ones(edge: LiveEdge) -> None:
     assert sum(edge.refusals().values()) == len(bad)
 
 
-async def test_who_ends_its_input_is_answered_and_closed(edge: LiveEdge) -> None:
+async def test_half_closed_connection_is_answered_and_closed(edge: LiveEdge) -> None:
     """Check that a client that sends FIN is answered and closed, also a subscriber (1.3)."""
     client, subscriber = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"x")

@@ -109,7 +109,7 @@ def test_two_builds_at_once_are_one() -> None:
     assert second.communicate("") == ("kept\n", "")
 
 
-def test_what_a_killed_build_left_is_cleared_away(cache: Path) -> None:
+def test_leftovers_of_a_killed_build_are_removed(cache: Path) -> None:
     killed = builder()
     assert first_line(killed) == "builds"
     killed.send_signal(signal.SIGKILL)

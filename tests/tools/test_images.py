@@ -73,7 +73,7 @@ def test_every_target_is_built_with_the_projects_version_on_the_base_that_is_giv
     ]
 
 
-def test_the_dockerfiles_own_base_and_the_commit_are_told() -> None:
+def test_labels_name_the_default_base_and_the_commit() -> None:
     labels = image("edge").labels
     assert f"\nARG BASE={labels['org.opencontainers.image.base.name']}\n" in DOCKERFILE.read_text()
     commit = subprocess.run(
@@ -111,7 +111,7 @@ def test_the_base_of_the_dockerfile_has_a_whole_version() -> None:
     assert re.fullmatch(r"\S+:3\.\d+\.\d+-slim-\w+(@sha256:[0-9a-f]{64})?", named)
 
 
-def test_what_a_base_must_have_is_said() -> None:
+def test_docs_name_the_programs_a_base_needs() -> None:
     """Check that the docs name the programs that stages on the base run; `rm` and a shell are always present."""
     stages = re.split(r"^FROM ", DOCKERFILE.read_text(), flags=re.MULTILINE)
     runs = [

@@ -111,7 +111,7 @@ def test_without_any_go_the_reason_is_given_and_nothing_is_left(monkeypatch: pyt
     assert [path.name for path in cache_folder().iterdir()] == ["lock"]
 
 
-def test_what_is_given_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_provided_programs_are_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
     for program in GROUPS["apiserver"]:
         if program.kept.name in ("helm", "check-definitions"):

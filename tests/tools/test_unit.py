@@ -50,7 +50,7 @@ def unit(folder: Path, *words: str, **tests: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_what_passes_alone_is_named(tmp_path: Path) -> None:
+def test_tests_that_pass_alone_are_named(tmp_path: Path) -> None:
     status, printed = unit(tmp_path, late=FAILS_ONCE, protos=FAILS_ONCE, analytics__spark=FAILS_ONCE)
     assert status == 0
     told = printed.split("passed alone, to be fixed:\n")
@@ -59,7 +59,7 @@ def test_what_passes_alone_is_named(tmp_path: Path) -> None:
     assert told[3].startswith("  tests/analytics/spark/test_analytics__spark.py::test_it\n")
 
 
-def test_what_fails_again_stays_failed(tmp_path: Path) -> None:
+def test_tests_that_fail_again_stay_failed(tmp_path: Path) -> None:
     status, printed = unit(tmp_path, late=FAILS_ONCE, wrong=FAILS, analytics__spark=FAILS)
     assert status != 0
     assert printed.count("FAILED tests/wrong/test_wrong.py::test_it") == 2

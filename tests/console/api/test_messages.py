@@ -129,7 +129,7 @@ async def test_attributes_that_json_does_not_support(console: LiveConsole) -> No
         ({"remote": {"protocol": "rqp-mca", "queueId": 1, "maxMessageBytes": 3}}, 413, "too_large_for_peers"),
     ],
 )
-async def test_what_the_queue_refuses(
+async def test_refusal_of_a_queue_has_status_and_label(
     console: LiveConsole, spec: dict[str, Any], status: int, label: str
 ) -> None:
     queue = await console.declare("orders", **spec)

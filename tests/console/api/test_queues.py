@@ -144,7 +144,7 @@ class TestRefusals:
         etag = await console.etag("/queues/a%0Ab")
         assert (await console.ask("PUT", "/queues/a%0Ab", SPEC, headers=etag)).status == 200
 
-    async def test_what_the_store_refuses(self, console: LiveConsole) -> None:
+    async def test_refusals_of_the_store_are_conflicts(self, console: LiveConsole) -> None:
         reply = await console.ask("PUT", "/queues/orders", {"ackLevel": "replicated:3"})
         assert (reply.status, reply.label) == (409, "ack_level_refused")
         number = {"bindings": {"rqpMca": {"queueId": 7}}, "ackLevel": "memory"}

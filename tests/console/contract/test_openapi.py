@@ -47,7 +47,7 @@ def test_changes_have_preconditions() -> None:
             assert route.condition is not Condition.NONE, route.action
 
 
-async def test_it_is_served(console: LiveConsole) -> None:
+async def test_document_is_served_at_both_paths(console: LiveConsole) -> None:
     for path in ("/openapi.json", "/api/v1/openapi.json"):
         async with console.session.get(console.base + path) as response:
             assert response.status == 200

@@ -35,21 +35,21 @@ def series(*kept: Any, count: int = 3, known_ms: int = 0) -> dict[str, Any]:
 
 
 class TestFlows:
-    def test_of_one_step(self) -> None:
+    def test_counts_of_one_step_become_a_rate(self) -> None:
         assert series(flow(110_000, in_=50, out=20, acked=10, refused=1))["in"] == [5.0, 0.0, 0.0]
 
     def test_are_spread_over_the_steps_they_cover(self) -> None:
         assert series(flow(115_000, in_=100))["in"] == [5.0, 5.0, 0.0]
         assert series(flow(130_000, 30_000, in_=300))["in"] == [10.0, 10.0, 10.0]
 
-    def test_what_is_outside_is_left_out(self) -> None:
+    def test_samples_outside_the_range_are_left_out(self) -> None:
         assert series(flow(105_000, in_=100), flow(135_000, in_=100), flow(90_000, in_=7))["in"] == [
             5.0,
             0.0,
             5.0,
         ]
 
-    def test_of_several_processes_are_added(self) -> None:
+    def test_counts_of_several_processes_are_added(self) -> None:
         assert series(flow(110_000, in_=50), flow(110_000, in_=50))["in"] == [10.0, 0.0, 0.0]
 
     def test_are_unknown_before_the_first_sample(self) -> None:
@@ -87,11 +87,11 @@ class TestQuantiles:
         counts[-1] = 1
         assert quantile_ms(counts, PUT_S, 0.5) == 30_000.0
 
-    def test_of_nothing(self) -> None:
+    def test_quantile_of_no_values_is_null(self) -> None:
         assert quantile_ms([0.0] * CLASSES, PUT_S, 0.5) is None
         assert series(flow(110_000))["putP50Ms"] == [None, None, None]
 
-    def test_of_each_step(self) -> None:
+    def test_each_step_has_its_own_quantile(self) -> None:
         found = series(flow(110_000, put=classes(c3=10), wait=classes(c1=10)))
         assert found["putP50Ms"] == [3.75, None, None]
         assert found["waitP99Ms"][0] == pytest.approx(4.96)
@@ -194,7 +194,7 @@ class TestTotals:
         assert Totals.rates([totals], 90_000, 30_000, 2)["in"] == [None, 0.0]
         assert Totals.rates([totals], 100_000, 30_000, 1)["in"] == [5.0]
 
-    def test_of_several_domains(self) -> None:
+    def test_rates_of_several_domains_are_added(self) -> None:
         one, other, silent = Totals(60_000), Totals(60_000), Totals(60_000)
         one.known_ms, other.known_ms = 100_000, 110_000
         one.add(flow(120_000, in_=50))

@@ -20,7 +20,7 @@ LONGEST_S = 400
 
 
 @pytest.mark.timeout(LONGEST_S)
-async def test_what_was_acknowledged_is_there_and_the_ring_is_one(tmp_path: Path) -> None:
+async def test_acknowledged_pushes_survive_and_one_ring_forms(tmp_path: Path) -> None:
     seed = first_seed()
     print(f"FAULT_SEED={seed}")
     outcome = await Run(seed, tmp_path, SECONDS).go()

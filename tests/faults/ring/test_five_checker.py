@@ -56,7 +56,7 @@ def test_a_good_run_is_well() -> None:
 
 
 @pytest.mark.parametrize("way", [KEPT, PULLED], ids=str)
-def test_what_was_answered_ok_must_be_somewhere(way: object) -> None:
+def test_acknowledged_push_must_be_somewhere(way: object) -> None:
     case = Case()
     push = case[way][3]
     del case.left(push.queue)[push.body]
@@ -65,7 +65,7 @@ def test_what_was_answered_ok_must_be_somewhere(way: object) -> None:
     assert case.rules() == set()
 
 
-def test_of_what_was_not_answered_nothing_is_known() -> None:
+def test_unanswered_push_may_be_stored_or_not() -> None:
     case = Case()
     there, gone = case[KEPT][:2]
     there.answer = gone.answer = Answer.OPEN
@@ -88,7 +88,7 @@ def test_not_even_one_that_was_not_answered() -> None:
     assert case.rules() == {"doubled"}
 
 
-def test_what_stands_in_the_queue_is_not_dead_too() -> None:
+def test_message_that_is_queued_and_dead_is_doubled() -> None:
     case = Case()
     push = case[PULLED][3]
     case.history.dead[push.queue] = Counter([push.body])
@@ -105,7 +105,7 @@ def test_a_message_may_be_given_out_again() -> None:
     assert again(case.history) == 1
 
 
-def test_what_nobody_pushed_is_nowhere() -> None:
+def test_unpushed_messages_are_violations() -> None:
     case = Case()
     case.left("kept 0")[b"?"] = 1
     assert case.rules() == {"foreign"}
@@ -127,7 +127,7 @@ def test_nor_given_out_damaged() -> None:
 
 
 @pytest.mark.parametrize("is_pulled", [False, True])
-def test_what_was_refused_is_not_there(is_pulled: bool) -> None:
+def test_refused_push_must_not_be_stored(is_pulled: bool) -> None:
     case = Case()
     push = case[PULLED if is_pulled else KEPT][3]
     push.answer, push.words = Answer.NO, "queue is full: pull from it, or push later"
@@ -137,7 +137,7 @@ def test_what_was_refused_is_not_there(is_pulled: bool) -> None:
     assert "queue is full" in check(case.history)[0].text
 
 
-def test_what_is_sent_in_peace_arrives() -> None:
+def test_message_sent_without_faults_must_arrive() -> None:
     case = Case()
     case.history.inbox[b"2"] = 0
     assert case.rules() == {"unsent"}
@@ -156,7 +156,7 @@ def test_counts() -> None:
     assert count(case[KEPT]) == Counts(8, 1, 1)
 
 
-def test_while_nobody_has_looked_nothing_is_known_to_be_missing() -> None:
+def test_unread_stores_are_not_reported_as_losses() -> None:
     outcome = Outcome(7, Case().history, [], is_read=True)
     assert verdict(outcome).report == ""
     outcome.history.left.clear()

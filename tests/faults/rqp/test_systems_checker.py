@@ -61,7 +61,7 @@ def test_a_good_run_is_well() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_what_nobody_knows_may_have_arrived_or_not(way: Way) -> None:
+def test_put_with_unknown_outcome_may_be_stored_or_not(way: Way) -> None:
     case = Case()
     case.books[way].puts[4].ended = None
     assert case.rules() == set()
@@ -69,7 +69,7 @@ def test_what_nobody_knows_may_have_arrived_or_not(way: Way) -> None:
     assert case.rules() == set()
 
 
-def test_what_faults_explain() -> None:
+def test_faults_excuse_repeated_late_and_lost_messages() -> None:
     case = Case()
     case.happens("edge 1", 40.2)
     case.again(MCA, 4, 41.0)
@@ -124,7 +124,7 @@ def test_a_message_that_came_to_the_port_of_a_dead_session_is_injured_there() ->
     assert case.rules() == {"foreign"}
 
 
-def test_what_edges_counted_accounts_for_what_dead_stores_did_not_take() -> None:
+def test_counted_losses_explain_messages_missing_in_dead_stores() -> None:
     case = Case()
     case.happens("store 1", 30.1)
     case.lose(MCA_UNSURE, 3)
@@ -274,7 +274,7 @@ BROKEN: list[tuple[Callable[[Case], None], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "rule"), BROKEN, ids=[wrong.__name__ for wrong, _ in BROKEN])
-def test_it_is_found(wrong: Callable[[Case], None], rule: str) -> None:
+def test_broken_history_violates_its_rule(wrong: Callable[[Case], None], rule: str) -> None:
     case = Case()
     wrong(case)
     assert case.rules() == {rule}

@@ -60,7 +60,7 @@ def test_a_good_run_is_well() -> None:
     assert Case().rules() == set()
 
 
-def test_what_nobody_knows_may_be_there_or_not() -> None:
+def test_text_of_an_unanswered_send_may_be_logged_or_not() -> None:
     """Check that the text of an unanswered SEND may be in the logs or not (3.1)."""
     case = Case()
     case.sent[4].answered = None
@@ -246,7 +246,7 @@ BROKEN: list[tuple[Callable[[Case], None], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "rule"), BROKEN, ids=[wrong.__name__ for wrong, _ in BROKEN])
-def test_it_is_found(wrong: Callable[[Case], None], rule: str) -> None:
+def test_broken_history_violates_its_rule(wrong: Callable[[Case], None], rule: str) -> None:
     case = deepcopy(Case())
     wrong(case)
     assert rule in case.rules()

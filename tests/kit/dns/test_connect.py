@@ -56,7 +56,7 @@ async def test_connect_keeps_the_bound_address() -> None:
 
 
 @pytest.mark.parametrize(("family", "host"), LOOPBACKS)
-async def test_nobody_listens(family: int, host: str) -> None:
+async def test_closed_port_is_an_error(family: int, host: str) -> None:
     with tcp(family) as sock:
         with pytest.raises(ConnectionRefusedError) as told:
             await connect(sock, (host, free_port()))

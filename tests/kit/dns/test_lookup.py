@@ -70,7 +70,7 @@ async def test_known_name_is_resolved() -> None:
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64, "a\0b"])
-async def test_what_is_no_name(host: str) -> None:
+async def test_invalid_name_is_refused(host: str) -> None:
     with pytest.raises(UnicodeError):
         await resolve(host, 7)
 

@@ -56,7 +56,7 @@ async def test_name_is_resolved() -> None:
 
 
 @pytest.mark.parametrize("host", ["x" * 100, "a..b", "a\0b"])
-async def test_what_is_no_name(host: str) -> None:
+async def test_invalid_name_is_refused(host: str) -> None:
     async with Calls() as calls:
         assert isinstance(await calls.fails(1, host), ConnectionError)
 
@@ -97,7 +97,7 @@ async def test_refusals_and_internal_errors_are_counted() -> None:
         assert calls.value("penstock_refusals_total", reason="not_today") == 1
 
 
-async def test_nobody_listens() -> None:
+async def test_closed_port_is_an_error() -> None:
     port = free_port()
     async with Calls() as calls:
         error = await calls.fails(port)
@@ -107,7 +107,7 @@ async def test_nobody_listens() -> None:
         assert calls.value("penstock_connections_opened_total", listener="out") == 0
 
 
-async def test_nobody_answers() -> None:
+async def test_unanswered_connect_times_out() -> None:
     with deaf() as port:
         async with Calls(connect_timeout_s=0.2) as calls:
             error = await calls.fails(port)

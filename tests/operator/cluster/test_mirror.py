@@ -99,7 +99,7 @@ def test_object_restored_from_a_backup() -> None:
     assert known.version == 3
 
 
-def test_what_was_listed_is_known() -> None:
+def test_listed_namespace_is_known() -> None:
     mirror = Mirror(clock := Clock())
     assert not mirror.knows_something
     mirror.put(at(5))

@@ -128,7 +128,7 @@ def test_a_beacon_means_what_the_vector_says_and_is_encoded_to_it(vector: dict) 
 
 
 @pytest.mark.parametrize("vector", vectors("UDP", error=True), ids=name)
-def test_what_is_no_beacon_is_refused(vector: dict) -> None:
+def test_invalid_beacon_is_refused(vector: dict) -> None:
     with pytest.raises(PeerError):
         parse_beacon(wire_of(vector))
 

@@ -113,7 +113,7 @@ async def test_number_may_move_to_another_queue(edge: LiveEdge, client: Client) 
     assert set(await edge.bodies(new)) == {b"two"}
 
 
-async def test_what_is_counted(edge: LiveEdge, client: Client) -> None:
+async def test_requests_are_counted_by_operation_and_result(edge: LiveEdge, client: Client) -> None:
     await edge.numbered("orders", 7)
     await client.put(7, b"one", b"two")
     await client.send(client.data(7, b"three", kind=UNRELIABLE))

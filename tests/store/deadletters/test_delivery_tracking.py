@@ -192,7 +192,7 @@ async def test_polling_extends_the_tracking(desk: Desk) -> None:
     assert await desk.domain.link.call("PTTL", key) > 0, "its fate does not stay for ever"
 
 
-async def test_redrive_from_a_reconciled_queue_keeps_counters(desk: Desk) -> None:
+async def test_reconciliation_counts_a_tracked_message_once(desk: Desk) -> None:
     """Check that a tracked message is counted like any other."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))

@@ -28,7 +28,7 @@ async def write(url: str, one: Report, **how: Any) -> bool:
     return await asyncio.to_thread(write_report, url, one.encode(), one.now_ms, **wanted)
 
 
-async def test_it_is_there_as_it_was_written(desk: Desk, server: Server) -> None:
+async def test_report_is_read_as_written(desk: Desk, server: Server) -> None:
     assert await read_report(desk.store.registry) is None
     written = report(run="ü\u202e<script>")
     assert await write(server.url, written)
@@ -46,7 +46,7 @@ async def test_an_older_one_does_not_replace_a_newer_one(desk: Desk, server: Ser
     assert await read_report(desk.store.registry) == again
 
 
-async def test_one_of_a_time_to_come_keeps_nobody_out(desk: Desk, server: Server) -> None:
+async def test_report_from_the_future_does_not_block_later_ones(desk: Desk, server: Server) -> None:
     """Check that a report with a time in the future, from a wrong clock, does not block later reports."""
     now = await desk.store.now_ms()
     assert await write(server.url, report(now_ms=now + 2 * 3_600_000))
@@ -117,13 +117,13 @@ async def test_fields_of_later_versions_of_this_one_are_left_alone(desk: Desk, s
     ],
     ids=lambda value: str(value[:20]),
 )
-async def test_what_is_no_report_is_a_fault(desk: Desk, server: Server, value: bytes) -> None:
+async def test_invalid_report_is_an_error(desk: Desk, server: Server, value: bytes) -> None:
     server.call("SET", KEY, value)
     with pytest.raises(StoreFault, match="the report in the store"):
         await read_report(desk.store.registry)
 
 
-async def test_a_fault_of_who_is_told_is_not_the_end(desk: Desk, server: Server) -> None:
+async def test_failing_callback_does_not_stop_polling(desk: Desk, server: Server) -> None:
     """Check that after an error of the receiver the old figures are withdrawn and the next report is delivered."""
     results: list[float | None] = []
 
