@@ -43,7 +43,7 @@ BARE = Path(__file__).parent / "baseline" / "bare_kopf.py"
 NUMBER = 1000
 SINGLE = 30
 PATIENCE_S = 180.0
-LOOK_S = 0.02
+POLL_S = 0.02
 WRITES = re.compile(
     r'^apiserver_request_total\{[^}]*resource="(queues|events)"[^}]*verb="(PATCH|APPLY|POST|PUT)"[^}]*\} (\S+)',
     re.M,
@@ -112,7 +112,7 @@ def one_at_a_time(number: int, make: Callable[[int], None], is_there: Callable[[
         make(each)
         began = time.monotonic()
         while not is_there(each):
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
         taken.append(time.monotonic() - began)
     return taken
 
@@ -124,26 +124,26 @@ def writes(seen: Seen) -> int:
     )
 
 
-def measure(folder: Path, number: int, steady_s: float, told: Callable[[str], None]) -> dict[str, Any]:
+def measure(folder: Path, number: int, steady_s: float, report: Callable[[str], None]) -> dict[str, Any]:
     server = ApiServer(folder, {}).start()
     store = Server(next(iter(PROGRAMS)), folder / "store").start()
     try:
         cluster = server.as_user()
         cluster.kubectl("apply", "--filename", str(DEFINITIONS))
         cluster.kubectl("wait", "--for=condition=Established", "--filename", str(DEFINITIONS))
-        told("the bare handler")
+        report("the bare handler")
         lone = Seen(cluster, make_namespace(cluster))
         with bare(cluster, lone.namespace, folder) as pid:
             bare_applied, bare_ready = applied(lone, number)
             bare_memory = memory(pid)
-        told("the operator")
+        report("the operator")
         seen = Seen(cluster, make_namespace(cluster))
         program = OperatorProgram(cluster, store.url, folder, namespaces=seen.namespace).start().ready()
         try:
             return {
                 "queues": number,
                 "bare": {"applied_s": bare_applied, "ready_s": bare_ready, "memory_mib": bare_memory},
-                "operator": _operator(program, seen, Keeper(store), number, steady_s, told),
+                "operator": _operator(program, seen, Keeper(store), number, steady_s, report),
             }
         finally:
             program.kill()
@@ -158,15 +158,15 @@ def _operator(
     keeper: Keeper,
     number: int,
     steady_s: float,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> dict[str, Any]:
     done, ready_s = applied(seen, number)
-    told(f"nothing happens for {steady_s:.0f} s")
+    report(f"nothing happens for {steady_s:.0f} s")
     eventually(lambda: program.metric("penstock_operator_waiting") == 0, PATIENCE_S)
     before = writes(seen)
     time.sleep(steady_s)
     written = writes(seen) - before
-    told("one at a time")
+    report("one at a time")
     queue_s = one_at_a_time(
         SINGLE,
         lambda each: seen.apply(queue(f"one-{each}")),

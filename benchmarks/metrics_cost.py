@@ -95,8 +95,8 @@ def keep(name: str, found: dict[str, list[Measured]], folder: Path) -> Path:
     return kept.finish()
 
 
-def parse(argv: Sequence[str] | None, told: str | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=told)
+def parse(argv: Sequence[str] | None, description: str | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")
     return parser.parse_args(argv)

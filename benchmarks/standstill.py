@@ -75,8 +75,8 @@ spec: {bindings: {rqpCast: {key: 9}}}
 class System:
     """A running `penstock up` in a folder."""
 
-    def __init__(self, process: subprocess.Popen[bytes], folder: Path, told: dict[str, Any]) -> None:
-        self.process, self.told = process, told
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path, announcement: dict[str, Any]) -> None:
+        self.process, self.announcement = process, announcement
         self._lock = folder / "penstock-data" / "up.lock"
 
     @property
@@ -85,7 +85,7 @@ class System:
         return found
 
     def place(self, edge: str, listener: str) -> tuple[str, int]:
-        place = self.told["edges"][edge]["listeners"][listener]
+        place = self.announcement["edges"][edge]["listeners"][listener]
         return place["host"], place["port"]
 
     def kill(self, name: str) -> None:
@@ -108,10 +108,10 @@ class System:
 
 
 @contextmanager
-def running(told: dict[str, Any], queues: str = QUEUES) -> Iterator[System]:
+def running(settings: dict[str, Any], queues: str = QUEUES) -> Iterator[System]:
     with tempfile.TemporaryDirectory(prefix="standstill-", dir=FOLDER) as name:
         folder = Path(name)
-        (folder / "penstock.yaml").write_text(yaml.safe_dump(told))
+        (folder / "penstock.yaml").write_text(yaml.safe_dump(settings))
         (folder / "queues.yaml").write_text(queues)
         command = [sys.executable, "-P", "-m", "services.cli.main", "up", "--json"]
         clean = {
@@ -348,9 +348,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--only", action="append", choices=sorted(WAYS), default=[], help="one protocol; repeatable"
     )
     parser.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")
-    told = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # `up` ends with us
-    kept = Kept(told.results, result_name("standstill", [], told.only))
+    kept = Kept(options.results, result_name("standstill", [], options.only))
     found: dict[str, Any] = {
         "when": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "commit": current_commit(),
@@ -358,10 +358,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "seconds": {},
     }
     print(f"{'protocol':15} {'killed':8} {'median s':>9} {'longest s':>9}")
-    for name in told.only or WAYS:
+    for name in options.only or WAYS:
         for killed in killable(name):
             with (joined if name == "ring, two nodes" else alone)() as system:
-                times = [round(measure(system, name, killed), 2) for _ in range(told.rounds)]
+                times = [round(measure(system, name, killed), 2) for _ in range(options.rounds)]
             found["seconds"][f"{name} / {killed}"] = times
             kept.save(found)
             print(f"{name:15} {killed:8} {statistics.median(times):9.1f} {max(times):9.1f}", flush=True)

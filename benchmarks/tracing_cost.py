@@ -20,21 +20,21 @@ from tests.tracing.collector import Collector
 UNBOUND = "tracing.most_per_s=100000"
 
 
-LOOKS = 100_000
+READS = 100_000
 
 
-def look_us(attributes: dict[str, str]) -> float:
+def read_us(attributes: dict[str, str]) -> float:
     """Return the us of the check for one message of 100 octets; the best of five."""
     record = records.encode(b"x" * 100, attributes)
-    seconds = timeit.repeat(lambda: trace_context.of_record(record), number=LOOKS, repeat=5)
-    return min(seconds) / LOOKS * 1e6
+    seconds = timeit.repeat(lambda: trace_context.of_record(record), number=READS, repeat=5)
+    return min(seconds) / READS * 1e6
 
 
 def main() -> None:
     options = parse(None, __doc__)
     context = {trace_context.KEY: trace_context.fresh().header}
-    for told, attributes in (("no context", {}), ("a context", context)):
-        print(f"a look at attributes with {told}: {look_us({'tag': 'order.new', **attributes}):.2f} us")
+    for label, attributes in (("no context", {}), ("a context", context)):
+        print(f"reading attributes with {label}: {read_us({'tag': 'order.new', **attributes}):.2f} us")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         collector = Collector(Path(folder) / "collector").start()
         try:

@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 
 PATIENCE_S = 60.0
-LOOK_S = 0.05
+POLL_S = 0.05
 FLAGS = (
     *("--headless=new", "--remote-debugging-port=0", "--disable-gpu", "--hide-scrollbars"),
     *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
@@ -45,10 +45,10 @@ class Browser:
         with contextlib.suppress(asyncio.CancelledError):
             await self._listening
 
-    async def ask(self, method: str, **told: Any) -> dict[str, Any]:
+    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
         self._number += 1
         answer = self._answers[self._number] = asyncio.get_running_loop().create_future()
-        await self._socket.send_json({"id": self._number, "method": method, "params": told})
+        await self._socket.send_json({"id": self._number, "method": method, "params": params})
         async with asyncio.timeout(PATIENCE_S):
             return await answer
 
@@ -61,7 +61,7 @@ class Browser:
         async with asyncio.timeout(PATIENCE_S):
             await self._loaded.wait()
 
-    async def look(self, *, width: int, height: int = 800, scheme: str = "light") -> None:
+    async def set_viewport(self, *, width: int, height: int = 800, scheme: str = "light") -> None:
         """Set the size of the window and the colour scheme."""
         await self.ask(
             "Emulation.setDeviceMetricsOverride",
@@ -69,6 +69,8 @@ class Browser:
         )
         feature = {"name": "prefers-color-scheme", "value": scheme}
         await self.ask("Emulation.setEmulatedMedia", features=[feature])
+
+    look = set_viewport  # old name, still used by tests/analytics
 
     async def value(self, expression: str) -> Any:
         """Return the value of a JavaScript expression in the page. Raises AssertionError if it throws."""
@@ -83,27 +85,27 @@ class Browser:
 
     async def _listen(self) -> None:
         async for message in self._socket:
-            told = message.json()
-            if "id" in told:
-                self._answered(self._answers.pop(told["id"]), told)
+            received = message.json()
+            if "id" in received:
+                self._answered(self._answers.pop(received["id"]), received)
             else:
-                self._happened(told["method"], told["params"])
+                self._happened(received["method"], received["params"])
 
     @staticmethod
-    def _answered(answer: asyncio.Future[dict[str, Any]], told: dict[str, Any]) -> None:
-        if "error" in told:
-            answer.set_exception(AssertionError(told["error"]))
+    def _answered(answer: asyncio.Future[dict[str, Any]], reply: dict[str, Any]) -> None:
+        if "error" in reply:
+            answer.set_exception(AssertionError(reply["error"]))
         else:
-            answer.set_result(told["result"])
+            answer.set_result(reply["result"])
 
-    def _happened(self, event: str, told: dict[str, Any]) -> None:
+    def _happened(self, event: str, params: dict[str, Any]) -> None:
         match event:
             case "Network.requestWillBeSent":
-                self.requests.append(told["request"]["url"])
+                self.requests.append(params["request"]["url"])
             case "Log.entryAdded":
-                self.complaints.append(told["entry"]["text"])
+                self.complaints.append(params["entry"]["text"])
             case "Runtime.consoleAPICalled" | "Runtime.exceptionThrown":
-                self.complaints.append(str(told))
+                self.complaints.append(str(params))
             case "Page.loadEventFired":
                 self._loaded.set()
 
@@ -116,7 +118,7 @@ async def browser(folder: Path) -> AsyncIterator[Browser]:
         async with asyncio.timeout(PATIENCE_S):
             while not (port := _port(folder)):
                 assert process.poll() is None, (folder / "log").read_text()[-2000:]
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
         async with _tab(port) as tab:
             yield tab
     finally:
@@ -139,8 +141,8 @@ def _start(folder: Path) -> subprocess.Popen[bytes]:
 
 def _port(folder: Path) -> str:
     """Return the port of the DevTools protocol; '' while it does not listen."""
-    told = folder / "DevToolsActivePort"
-    return told.read_text().partition("\n")[0] if told.exists() else ""
+    file = folder / "DevToolsActivePort"
+    return file.read_text().partition("\n")[0] if file.exists() else ""
 
 
 @contextlib.asynccontextmanager

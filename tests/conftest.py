@@ -10,7 +10,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
-from tests.kit.authority import authority, stranger
+from tests.kit.authority import authority, foreign_authority
 from tests.kubernetes.fixtures import (
     api_server,
     cluster,
@@ -40,6 +40,7 @@ __all__ = [
     "chance",
     "cluster",
     "defined",
+    "foreign_authority",
     "namespace",
     "new_namespace",
     "new_server",
@@ -53,7 +54,6 @@ __all__ = [
     "server_program",
     "spares",
     "standing",
-    "stranger",
     "whole_replicated",
 ]
 

@@ -18,7 +18,7 @@ time.sleep(60)
 """
 
 
-def told_to_end_while(module: str, command: list[str], folder: Path) -> int:
+def sigterm_during_import(module: str, command: list[str], folder: Path) -> int:
     """Return the exit status of a process that gets SIGTERM while it imports the module."""
     (folder / f"{module}.py").write_text(SLOW)
     path = ":".join(map(str, (folder, ROOT, ROOT / "operator")))

@@ -13,8 +13,8 @@ NUMBER = 4  # octets of a number in a report
 class Forked:
     """A child of another process, with the required part of the interface of subprocess.Popen."""
 
-    def __init__(self, told: socket.socket) -> None:
-        self._told = told
+    def __init__(self, reports: socket.socket) -> None:
+        self._reports = reports
         self._status: int | None = None
         self.pid = self._number()
 
@@ -40,15 +40,15 @@ class Forked:
 
     def _ended(self, patience_s: float | None) -> int | None:
         if self._status is None:
-            self._told.settimeout(patience_s)
+            self._reports.settimeout(patience_s)
             try:
                 self._status = self._number()
-                self._told.close()
+                self._reports.close()
             except (BlockingIOError, TimeoutError):
                 return None
         return self._status
 
     def _number(self) -> int:
-        octets = self._told.recv(NUMBER, socket.MSG_WAITALL)
+        octets = self._reports.recv(NUMBER, socket.MSG_WAITALL)
         assert len(octets) == NUMBER, "its server has ended"
         return int.from_bytes(octets, "big", signed=True)

@@ -116,9 +116,9 @@ class Live(Generic[SettingsT]):
                 f"{context.get('message')}: {context.get('exception')!r}"
             )
         )
-        observer, census = self.metrics.store_observer, ConnectionInspector(lambda: self._ends)
-        observer.topics |= census.topics
-        observer.about = census.about
+        observer, inspector = self.metrics.store_observer, ConnectionInspector(lambda: self._ends)
+        observer.topics |= inspector.topics
+        observer.about = inspector.about
         observer.recorder = self.recorder
         context = EdgeContext(
             self.edge.name,

@@ -119,7 +119,7 @@ class PlainClient:
         self.sock.close()
 
 
-async def told(answer: Awaitable[T]) -> T | None:
+async def answer_or_none(answer: Awaitable[T]) -> T | None:
     """Return the answer, or None if the connection was closed without one."""
     try:
         return await answer

@@ -11,7 +11,7 @@ COUNTS = (0, 3, 9, 20, 7, 4, 2, 0, 0, 1, 0, 0, 0, 0, 0, 0)
 TIMES = {"counts": COUNTS, "p50": 0.003, "p90": 0.02, "p99": 0.6}
 
 
-def document(**told: Any) -> dict[str, Any]:
+def document(**fields: Any) -> dict[str, Any]:
     """Return the report as a JSON document."""
     orders = {"domain": "main", "queue": "orders"}
     of_queue = {"put_p50": 0.002, "put_p99": 0.04, "wait_p50": 0.1, "wait_p99": 7.5, "len_max": 90}
@@ -83,9 +83,9 @@ def document(**told: Any) -> dict[str, Any]:
             "late": 4,
         },
         "left_out": {"queues": 3},
-        **told,
+        **fields,
     }
 
 
-def report(**told: Any) -> Report:
-    return Report.model_validate(document(**told))
+def report(**fields: Any) -> Report:
+    return Report.model_validate(document(**fields))

@@ -107,9 +107,9 @@ class Client:
     def call(self, *command: Any) -> Any:
         """Send a command and return the reply. Raises ResponseError for an error."""
         self._connection.send_command(*command)
-        return self.told()
+        return self.read_reply()
 
-    def told(self) -> Any:
+    def read_reply(self) -> Any:
         """Return the next reply, or the next message of a subscription."""
         return self._connection.read_response(disable_decoding=True)
 

@@ -23,7 +23,7 @@ from tests.console.local import HEADERS
 
 ROUNDS = 30
 ROUND_S = 3.0  # a console polls every two seconds; Prometheus would scrape in every fifth or tenth round
-ALONE, AGAIN, LOOKED_AT = "alone", "alone, again", "looked at"
+ALONE, AGAIN, WATCHED = "alone", "alone, again", "looked at"
 WATCH = (
     "import sys, urllib.request as r; "
     "[None for _ in r.urlopen(r.Request(sys.argv[1], headers={'Authorization': sys.argv[2]}))]"
@@ -41,7 +41,7 @@ def turn(*daemons: Daemon) -> Iterator[None]:
             os.kill(daemon.pid, signal.SIGSTOP)
 
 
-def look(place: Workshop, edge: Edge) -> tuple[Daemon, Daemon]:
+def watch_all_queues(place: Workshop, edge: Edge) -> tuple[Daemon, Daemon]:
     """Start a console, and a client that watches all queues there."""
     console, base = start(place, edge.store)
     events = f"{base}/events"
@@ -49,7 +49,7 @@ def look(place: Workshop, edge: Edge) -> tuple[Daemon, Daemon]:
     return console, place.start("watching", command, lambda: None)
 
 
-def looked_at(edge: Edge, *daemons: Daemon) -> float:
+def rate_while_watched(edge: Edge, *daemons: Daemon) -> float:
     with turn(*daemons):
         scraping = Thread(target=edge.scrape)
         scraping.start()
@@ -60,19 +60,19 @@ def looked_at(edge: Edge, *daemons: Daemon) -> float:
 
 def rates(place: Workshop) -> dict[str, list[float]]:
     """Return the messages a second of each round, without the first one, which warms up."""
-    settings = {ALONE: (), AGAIN: (), LOOKED_AT: ("metrics.queues=on",)}
+    settings = {ALONE: (), AGAIN: (), WATCHED: ("metrics.queues=on",)}
     found: dict[str, list[float]] = {name: [] for name in settings}
     with ExitStack() as stack:
         edges = {
             name: stack.enter_context(Edge(place.folder / name, words).running())
             for name, words in settings.items()
         }
-        lookers = look(place, edges[LOOKED_AT])
+        watchers = watch_all_queues(place, edges[WATCHED])
         for number in range(ROUNDS + 1):
             first = number % len(edges)
             for name in [*edges][first:] + [*edges][:first]:
                 edge = edges[name]
-                rate = looked_at(edge, *lookers) if name == LOOKED_AT else edge.load(ROUND_S)[0]
+                rate = rate_while_watched(edge, *watchers) if name == WATCHED else edge.load(ROUND_S)[0]
                 if number:
                     found[name].append(rate)
     return found

@@ -26,11 +26,11 @@ from services.store.model.buckets import CLASSES
 from services.store.model.keys import DomainKeys
 
 SAMPLES = 100_000  # as far back as a console reads
-LOOK_S = 10  # period in which each busy queue has two samples: its operations, and its state
+PERIOD_S = 10  # period in which each busy queue has two samples: its operations, and its state
 PEERS, JOBS, CONNECTIONS = 150, 150, 150
 KEY = DomainKeys("main").samples
 CLASS = ",".join("5" if each == 3 else "0" for each in range(CLASSES))
-TELL = """
+ADD_SAMPLES = """
 for i = 4, #ARGV do
   redis.call('XADD', KEYS[1], ARGV[1], 'v', 1, 'kind', 'queue', 'edge', 'tmq', 'process', 'tmq-1', 'n', ARGV[2],
     'ms', 10000, 'queue', ARGV[i], 'in', 5, 'out', 5, 'acked', 5, 'in_octets', 500, 'out_octets', 500,
@@ -42,12 +42,12 @@ end
 
 
 class Samples:
-    """Within `async with`, write samples of some queues each second, so that each queue has two in LOOK_S."""
+    """Within `async with`, write samples of some queues each second, so that each queue has two in PERIOD_S."""
 
     def __init__(self, server: Server, queues: int) -> None:
         self._server = server
         self._names = names(queues)
-        self._look = 0
+        self._number = 0
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Samples:
@@ -63,25 +63,25 @@ class Samples:
     def _fill(self) -> None:
         """Write past samples, in one transaction: no other writer may add a newer id in between."""
         now_ms = int(time.time() * 1000)
-        looks = SAMPLES // (2 * len(self._names))
+        rounds = SAMPLES // (2 * len(self._names))
         with self._server.connect() as connection, connection.pipeline(transaction=True) as together:
             together.delete(KEY)
-            for each in range(looks, 0, -1):
-                self._tell(together, f"{now_ms - each * LOOK_S * 1000}-*", self._names)
+            for each in range(rounds, 0, -1):
+                self._add_samples(together, f"{now_ms - each * PERIOD_S * 1000}-*", self._names)
             together.execute()
 
-    def _tell_now(self, some: Sequence[str]) -> None:
+    def _add_samples_now(self, some: Sequence[str]) -> None:
         with self._server.connect() as connection:
-            self._tell(connection, "*", some)
+            self._add_samples(connection, "*", some)
 
-    def _tell(self, connection: Redis, identifier: str, some: Sequence[str]) -> None:
-        self._look += 1
-        connection.eval(TELL, 1, KEY, identifier, self._look, CLASS, *some)
+    def _add_samples(self, connection: Redis, identifier: str, some: Sequence[str]) -> None:
+        self._number += 1
+        connection.eval(ADD_SAMPLES, 1, KEY, identifier, self._number, CLASS, *some)
 
     async def _go(self) -> None:
         while True:
-            for first in range(LOOK_S):
-                await asyncio.to_thread(self._tell_now, self._names[first::LOOK_S])
+            for first in range(PERIOD_S):
+                await asyncio.to_thread(self._add_samples_now, self._names[first::PERIOD_S])
                 await asyncio.sleep(1)
 
 
@@ -134,12 +134,12 @@ async def busy(bench: Bench, session: aiohttp.ClientSession) -> AsyncIterator[No
             await _ask(session, "PUT", f"{bench.base}/peers/p{number:03}", peer)
         for _ in range(JOBS):
             await _ask(session, "POST", f"{bench.base}/queues/{FULL}/dead/redrive", {"ids": ["1-1"]})
-        await _until_connections_are_told(bench, session)
+        await _until_connections_are_listed(bench, session)
         async with Samples(bench.store, bench.queues):
             yield
 
 
-async def _until_connections_are_told(bench: Bench, session: aiohttp.ClientSession) -> None:
+async def _until_connections_are_listed(bench: Bench, session: aiohttp.ClientSession) -> None:
     """Wait until the API lists connections: an edge answers about them one second after its start."""
     while True:
         async with session.get(f"{bench.base}/connections") as response:

@@ -85,7 +85,7 @@ async def load(browser: Browser, address: str) -> dict[str, float]:
     listed = await page.evaluate(NOW)
     paint = await page.evaluate(PAINT)
     await until_all_is_there(page)
-    whole, requests, told = wire.octets, len(wire.files), wire.told
+    whole, requests, api_octets = wire.octets, len(wire.files), wire.api_octets
     await page.goto(f"{address}#/overview")
     await page.wait_for_selector(".plot canvas")
     await until_all_is_there(page)
@@ -93,7 +93,7 @@ async def load(browser: Browser, address: str) -> dict[str, float]:
     await context.close()
     return {
         **{"octets": whole, "until the list is there": first, "with the first plot": plotted},
-        **{"requests": requests, "told by the API": told, "first paint": paint, "list there": listed},
+        **{"requests": requests, "API responses": api_octets, "first paint": paint, "list there": listed},
     }
 
 
@@ -110,7 +110,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.files: dict[str, int] = {}
-        self.told = 0
+        self.api_octets = 0
         self._api: set[str] = set()
 
     @property
@@ -127,18 +127,18 @@ class Wire:
         session.on("Network.loadingFinished", made._ended)
         return made
 
-    def _began(self, told: dict[str, Any]) -> None:
-        if "/api/" in told["response"]["url"]:
-            self._api.add(told["requestId"])
+    def _began(self, event: dict[str, Any]) -> None:
+        if "/api/" in event["response"]["url"]:
+            self._api.add(event["requestId"])
 
-    def _came(self, told: dict[str, Any]) -> None:
+    def _came(self, event: dict[str, Any]) -> None:
         """Count received data of the live view, which never ends; its headers do not count."""
-        if told["requestId"] in self._api:
-            self.told += int(told["encodedDataLength"] or told["dataLength"])
+        if event["requestId"] in self._api:
+            self.api_octets += int(event["encodedDataLength"] or event["dataLength"])
 
-    def _ended(self, told: dict[str, Any]) -> None:
-        if told["requestId"] not in self._api:
-            self.files[told["requestId"]] = int(told["encodedDataLength"])
+    def _ended(self, event: dict[str, Any]) -> None:
+        if event["requestId"] not in self._api:
+            self.files[event["requestId"]] = int(event["encodedDataLength"])
 
 
 async def watched(browser: Browser, address: str) -> dict[str, Any]:
@@ -157,8 +157,8 @@ async def watched(browser: Browser, address: str) -> dict[str, Any]:
 
 
 async def task_s(session: CDPSession) -> float:
-    told = await session.send("Performance.getMetrics")
-    return next(float(each["value"]) for each in told["metrics"] if each["name"] == "TaskDuration")
+    metrics = await session.send("Performance.getMetrics")
+    return next(float(each["value"]) for each in metrics["metrics"] if each["name"] == "TaskDuration")
 
 
 if __name__ == "__main__":
@@ -167,8 +167,8 @@ if __name__ == "__main__":
     )
     parser.add_argument("--json", type=Path, metavar="FILE")
     wanted = parser.parse_args()
-    told = asyncio.run(measure())
-    for name, value in told.items():
+    found = asyncio.run(measure())
+    for name, value in found.items():
         print(f"{name:18} {value:>10,}")
     if wanted.json:
-        wanted.json.write_text(json.dumps(told, indent=2) + "\n")
+        wanted.json.write_text(json.dumps(found, indent=2) + "\n")

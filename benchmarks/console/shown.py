@@ -12,15 +12,15 @@ SMALL = "a small run, not to be quoted"
 
 
 def _routes(found: dict[str, Found]) -> Iterator[Row]:
-    for kind, told in found.items():
-        one, four = told["one"], told["four"]
+    for kind, result in found.items():
+        one, four = result["one"], result["four"]
         times = (one["p50"], one["p99"], four["p50"], four["p99"])
         yield [kind, *(f"{each:.1f}" for each in times), f"{one['octets']:,}"]
 
 
 def _cold(found: dict[str, Found]) -> Iterator[Row]:
-    for name, told in found.items():
-        yield [name, f"{told['p50']:.1f}", f"{told['most']:.1f}"]
+    for name, result in found.items():
+        yield [name, f"{result['p50']:.1f}", f"{result['most']:.1f}"]
 
 
 def _walk(found: Found) -> Iterator[Row]:
@@ -36,14 +36,14 @@ def _walked(found: Found) -> str:
 
 
 def _watched(found: dict[str, Found]) -> Iterator[Row]:
-    for name, told in found.items():
-        octets = told["octets_per_s"] / 1024
+    for name, result in found.items():
+        octets = result["octets_per_s"] / 1024
         yield [
             name,
-            f"{told['share']:.1%}",
-            f"{told['rows_per_s']:,.0f}",
+            f"{result['share']:.1%}",
+            f"{result['rows_per_s']:,.0f}",
             f"{octets:,.0f}",
-            f"{told['resident_mib']:.0f}",
+            f"{result['resident_mib']:.0f}",
         ]
 
 
@@ -52,8 +52,8 @@ def _page(found: Found) -> Iterator[Row]:
 
 
 def _beside(found: dict[str, Found]) -> Iterator[Row]:
-    for name, told in found.items():
-        yield [name, f"{told['rate']:,.0f}", f"{told['share']:.3f}"]
+    for name, result in found.items():
+        yield [name, f"{result['rate']:,.0f}", f"{result['share']:.3f}"]
 
 
 PARTS = {

@@ -43,11 +43,11 @@ class Pings:
                 connection.ping()
                 self._took.append((time.perf_counter() - began) * 1000)
 
-    def told(self) -> dict[str, float]:
-        return told(self._took)
+    def percentiles(self) -> dict[str, float]:
+        return percentiles(self._took)
 
 
-def told(took: list[float]) -> dict[str, float]:
+def percentiles(took: list[float]) -> dict[str, float]:
     took = sorted(took)
     return {"p50": took[len(took) // 2], "p99": took[len(took) * 99 // 100], "most": took[-1]}
 
@@ -69,10 +69,10 @@ async def measure(bench: Bench) -> dict[str, Any]:
                     raise OSError(f"{QUERY} found {page['items'][0]}")
                 cursor = page["next"]
             seconds = time.perf_counter() - began
-    pings = {"alone": alone.told(), "beside": beside.told()}
+    pings = {"alone": alone.percentiles(), "beside": beside.percentiles()}
     return {
         "seconds": seconds,
         "pages": len(took),
-        **{f"{name}_ms": each for name, each in told(took).items()},
+        **{f"{name}_ms": each for name, each in percentiles(took).items()},
         "pings": pings,
     }

@@ -29,7 +29,7 @@ OF_A_ROUND_TRIP = Target(">=", 0.5)
 CARRIED = Target(">=", 5_000.0)
 ROUND_TRIP_S = 1.0  # how long a client that waits for each answer is timed
 ARRIVAL_TIMEOUT_S = 60.0
-LOOK_S = 0.005
+POLL_S = 0.005
 NUMBER = 7  # id of the destination queue
 AWAY, ARRIVED = "away", "arrived"  # queues: at the sender, and at the receiver
 
@@ -181,5 +181,5 @@ def _arrivals(far: Store, before: int, count: int) -> float:
                 began = time.perf_counter()
             if time.monotonic() > deadline:
                 raise NotRun(f"{found - before:,} of {count:,} messages came in {ARRIVAL_TIMEOUT_S:.0f} s")
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
     return count / (time.perf_counter() - began)

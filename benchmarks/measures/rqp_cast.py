@@ -26,7 +26,7 @@ from benchmarks.results import Finding, Target
 KEYS = range(1, 9)
 WANTED = Target(">=", 300.0)
 ARRIVAL_TIMEOUT_S = 60.0
-LOOK_S = 0.005
+POLL_S = 0.005
 WHAT = f"whole sessions, two stores, {len(KEYS)} keys"
 
 
@@ -78,7 +78,7 @@ def _wait(redis: Redis, queues: Sequence[bytes], messages: int) -> int:
     while (found := _standing(redis, queues)) < messages:
         if time.monotonic() > deadline:
             raise NotRun(f"{found:,} of {messages:,} messages came in {ARRIVAL_TIMEOUT_S:.0f} s")
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     return found
 
 

@@ -22,7 +22,7 @@ from benchmarks.process import Daemon, NotRun, Workshop, free_port
 
 NODES, WINDOW, GROUP = 8, 64, 7
 TIMEOUT_S = 60.0
-LOOK_S = 0.02
+POLL_S = 0.02
 NOWHERE = "nowhere"  # a queue that no node serves: a push passes all nodes and returns
 TIMES = {  # s: "short timers"
     "open_s": 0.5,
@@ -47,7 +47,7 @@ class RingNode:
     health_port: int
     has_begun: float  # start of its process, s of the monotonic clock
 
-    def told(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Return the node's status; empty while it does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}/ring", timeout=2) as reply:
@@ -94,23 +94,27 @@ def nodes(workshop: Workshop, store: Store, name: str) -> Iterator[list[RingNode
 def until_closed(running: list[RingNode]) -> float:
     """Wait until the nodes are one ring with one leader; return s of the monotonic clock. Raises NotRun."""
     deadline = time.monotonic() + TIMEOUT_S
-    while not is_closed([node.told() for node in running]):
+    while not is_closed([node.status() for node in running]):
         if time.monotonic() > deadline:
             raise NotRun(f"{len(running)} nodes did not close a ring in {TIMEOUT_S:.0f} s")
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     return time.monotonic()
 
 
-def is_closed(told: list[dict[str, Any]]) -> bool:
+def is_closed(statuses: list[dict[str, Any]]) -> bool:
     """Return True if all nodes form one ring and agree on one leader."""
-    if not all(each.get("successor") for each in told) or len({each["leader"] for each in told}) > 1:
+    if not all(each.get("successor") for each in statuses) or len({each["leader"] for each in statuses}) > 1:
         return False
-    after = {each["name"]: each["successor"]["name"] for each in told}
-    passed, at = set(), told[0]["name"]
+    after = {each["name"]: each["successor"]["name"] for each in statuses}
+    passed, at = set(), statuses[0]["name"]
     while at in after and at not in passed:
         passed.add(at)
         at = after[at]
-    return len(passed) == len(told) and at == told[0]["name"] and sum(each["is_leader"] for each in told) == 1
+    return (
+        len(passed) == len(statuses)
+        and at == statuses[0]["name"]
+        and sum(each["is_leader"] for each in statuses) == 1
+    )
 
 
 def kill(node: RingNode) -> float:

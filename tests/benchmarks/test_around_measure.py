@@ -22,12 +22,12 @@ def test_the_ring_is_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_ring_is_closed_when_it_has_all_nodes_and_one_leader() -> None:
-    def told(name: str, after: str, leader: str = "b") -> dict[str, object]:
+    def status(name: str, after: str, leader: str = "b") -> dict[str, object]:
         return {"name": name, "successor": {"name": after}, "leader": leader, "is_leader": name == leader}
 
-    assert is_closed([told("a", "b"), told("b", "a")])
-    assert not is_closed([told("a", "a"), told("b", "b")])
-    assert not is_closed([told("a", "b"), told("b", "a", "a")])
-    assert not is_closed([told("a", "b", "c"), told("b", "a", "c")])
-    assert not is_closed([told("a", "b"), {}])
-    assert not is_closed([told("a", "c"), told("b", "a")])
+    assert is_closed([status("a", "b"), status("b", "a")])
+    assert not is_closed([status("a", "a"), status("b", "b")])
+    assert not is_closed([status("a", "b"), status("b", "a", "a")])
+    assert not is_closed([status("a", "b", "c"), status("b", "a", "c")])
+    assert not is_closed([status("a", "b"), {}])
+    assert not is_closed([status("a", "c"), status("b", "a")])

@@ -69,8 +69,8 @@ def test_server_that_exits_at_once_gives_its_last_line(place: Workshop) -> None:
 
 def test_stopped_process_gets_sigterm(place: Workshop) -> None:
     """Check that a stopped process, such as one waiting for its turn, ends in order before the kill timeout."""
-    told = place.folder / "told"
-    script = f"trap 'echo > {told}; exit' TERM; echo; while :; do sleep 0.01; done"
+    ended = place.folder / "ended"
+    script = f"trap 'echo > {ended}; exit' TERM; echo; while :; do sleep 0.01; done"
 
     def ready() -> None:
         if not (place.folder / "still.log").read_text():
@@ -79,7 +79,7 @@ def test_stopped_process_gets_sigterm(place: Workshop) -> None:
     daemon = place.start("still", ["sh", "-c", script], ready)
     os.kill(daemon.pid, signal.SIGSTOP)
     place.stop(daemon)
-    assert told.exists()
+    assert ended.exists()
 
 
 def test_one_can_be_stopped_before_the_others(place: Workshop) -> None:

@@ -27,8 +27,8 @@ def always(number: float) -> str:
 
 
 def of(metric: str, **labels: str) -> str:
-    reported = ",".join(f'{name}="{value}"' for name, value in {"namespace": "shop", **labels}.items())
-    return f"penstock_{metric}{{{reported}}}"
+    selector = ",".join(f'{name}="{value}"' for name, value in {"namespace": "shop", **labels}.items())
+    return f"penstock_{metric}{{{selector}}}"
 
 
 def risen(alert: str, metric: str, **labels: str) -> Case:
@@ -43,7 +43,9 @@ def level(alert: str, metric: str, sounds: float, silent: float, **labels: str) 
     )
 
 
-def looked(alert: str, metric: str, sounds: float, silent: float, *, value: float | None = None) -> Case:
+def level_of_two_processes(
+    alert: str, metric: str, sounds: float, silent: float, *, value: float | None = None
+) -> Case:
     """Return a case with two processes that export the same values."""
     pods = [of(metric, pod=pod, queue="orders") for pod in ("o-0", "c-0")]
     return Case(
@@ -171,9 +173,9 @@ def queues() -> Iterator[Case]:
     unread = of("queues_unread", pod="o-0")
     yield Case("PenstockQueuesUnseen", "some", shown | {unread: always(1)}, shown | {unread: always(0)})
     yield Case("PenstockQueuesUnseen", "all", {}, shown)
-    yield looked("PenstockStoreFillsUp", "store_fullest_ratio", 0.61, 0.59, value=0.61)
-    yield looked("PenstockQueueFillsUp", "queue_used_ratio", 0.81, 0.8, value=0.81)
-    yield looked("PenstockBacklog", "queue_oldest_age_seconds", 3601, 3600, value=3601)
+    yield level_of_two_processes("PenstockStoreFillsUp", "store_fullest_ratio", 0.61, 0.59, value=0.61)
+    yield level_of_two_processes("PenstockQueueFillsUp", "queue_used_ratio", 0.81, 0.8, value=0.81)
+    yield level_of_two_processes("PenstockBacklog", "queue_oldest_age_seconds", 3601, 3600, value=3601)
     yield risen("PenstockCopiesLost", "link_copies_lost_total", pod="o-0")
     dropped = [of("queue_dead_trimmed_messages_total", pod=pod, queue="orders") for pod in ("o-0", "c-0")]
     yield Case(
@@ -206,8 +208,8 @@ def protocols() -> Iterator[Case]:
     yield risen("PenstockLinkGaps", "link_gaps_total", edge="pubsub")
     yield risen("PenstockSubscribersOvertaken", "subscriber_lost_messages_total", edge="pubsub")
     down = [of("links_down", edge="pubsub", pod="p-0", endpoint=each) for each in ("a", "b")]
-    reported, none = (dict.fromkeys(down, always(number)) for number in (2, 0))
-    yield Case("PenstockLinkDown", "down", reported, none, value=2)
+    down_links, none = (dict.fromkeys(down, always(number)) for number in (2, 0))
+    yield Case("PenstockLinkDown", "down", down_links, none, value=2)
 
 
 def control() -> Iterator[Case]:

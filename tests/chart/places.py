@@ -13,6 +13,6 @@ LISTENERS = {
 
 
 def places(up: Up) -> dict[str, str]:
-    edges = up.told["edges"]
+    edges = up.announcement["edges"]
     found = {name: edges[edge]["listeners"][listener] for name, (edge, listener) in LISTENERS.items()}
     return {f"TEST_{name}": f"tcp://{place['host']}:{place['port']}" for name, place in found.items()}

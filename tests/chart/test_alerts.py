@@ -25,10 +25,10 @@ def own() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def told(up: Up) -> str:
+def metrics(up: Up) -> str:
     """Return the metrics of edges, operator and console."""
     pages = [Metrics().render().decode()]
-    for edge in (*up.told["edges"].values(), up.told["console"]):
+    for edge in (*up.announcement["edges"].values(), up.announcement["console"]):
         host, port = edge["health"]["host"], edge["health"]["port"]
         with urlopen(f"http://{host}:{port}/metrics", timeout=20) as answer:
             pages.append(answer.read().decode())
@@ -71,7 +71,7 @@ def test_reasons_in_alerts_exist(own: dict[str, Any]) -> None:
     assert [reason for reason in reasons if f'"{reason}"' not in sources] == []
 
 
-def test_counters_of_alerts_start_at_0(own: dict[str, Any], told: str) -> None:
+def test_counters_of_alerts_start_at_0(own: dict[str, Any], metrics: str) -> None:
     """Check that counters in increase() start at 0: it misses the first event of a new counter."""
     rising = [
         found for rule in own.values() for found in re.findall(r"increase\((\w+)\{([^}]*)\}", rule["expr"])
@@ -81,7 +81,7 @@ def test_counters_of_alerts_start_at_0(own: dict[str, Any], told: str) -> None:
         (reasons,) = re.findall(r'reason=~?"([^"]*)"', labels) or [""]
         for reason in reasons.split("|"):
             labelled = rf'\{{[^}}]*reason="{reason}"[^}}]*\}}' if reason else r"(?:\{[^}]*\})?"
-            there = re.search(rf"^{metric}{labelled} 0\.0$", told, re.MULTILINE)
+            there = re.search(rf"^{metric}{labelled} 0\.0$", metrics, re.MULTILINE)
             assert there, (metric, reason)
 
 
@@ -91,7 +91,7 @@ def test_rule_of_the_page_detects_a_blocked_bridge(tmp_path: Path) -> None:
     assert METRIC.findall(rule["expr"]) == ["penstock_sysv_waiting"]
     assert "penstock_sysv_waiting" in {row.measure.name for row in rows()}
     summary = "Mapping 0x2a:orders on till:9161 carries nothing"
-    told = {
+    fired = {
         "exp_labels": {"instance": "till:9161", "mapping": "0x2a:orders", "severity": "warning"},
         "exp_annotations": {**rule["annotations"], "summary": summary},
     }
@@ -103,7 +103,7 @@ def test_rule_of_the_page_detects_a_blocked_bridge(tmp_path: Path) -> None:
         for name, values in (("0x2a:orders", "1x60"), ("0x2b:bills", "1x10 0x5 1x10 0x35"))
     ]
     asked = [
-        {"eval_time": "20m", "alertname": rule["alert"], "exp_alerts": [told]},
+        {"eval_time": "20m", "alertname": rule["alert"], "exp_alerts": [fired]},
         {"eval_time": "14m", "alertname": rule["alert"], "exp_alerts": []},
     ]
     test = {"interval": "1m", "input_series": series, "alert_rule_test": asked}

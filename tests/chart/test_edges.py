@@ -134,8 +134,8 @@ def test_grace_period_covers_the_drain(read: Read) -> None:
     drain = {"preStopSleepSeconds": 7, "graceSeconds": 1.5, "spreadSeconds": 3, "timeoutSeconds": 60}
     rendered = render(nested("edges.tmq.drain", drain))
     settings, _ = read(rendered, "tmq")
-    reported = settings.drain
-    assert (reported.grace_s, reported.spread_s, reported.timeout_s) == (1.5, 3, 60)
+    parsed = settings.drain
+    assert (parsed.grace_s, parsed.spread_s, parsed.timeout_s) == (1.5, 3, 60)
     assert rendered.pod(TMQ)["terminationGracePeriodSeconds"] == 72 + 10
     assert rendered.container(TMQ)["lifecycle"] == {"preStop": {"sleep": {"seconds": 7}}}
     exactly = render(nested("edges.tmq.drain", drain), nested("edges.tmq.terminationGracePeriodSeconds", 72))

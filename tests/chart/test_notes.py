@@ -84,10 +84,10 @@ def test_hints_appear_when_they_apply(hint: Hint) -> None:
 
 
 def test_notes_without_warnings() -> None:
-    told = notes({})
-    assert told.startswith("Penstock ")
-    assert "is installed as demo in shop." in told
-    assert "WARNING" not in told
+    text = notes({})
+    assert text.startswith("Penstock ")
+    assert "is installed as demo in shop." in text
+    assert "WARNING" not in text
 
 
 ANALYTICS = together(ALERTS, nested("analytics.enabled", True))
@@ -110,12 +110,12 @@ STALE = "fires when a report is older than"
 def test_schedule_longer_than_the_limit_is_warned(schedule: str, hours: float) -> None:
     seconds = int(hours * 3600)
 
-    def told(stale: int) -> str:
+    def notes_with(stale: int) -> str:
         values = nested("monitoring.prometheusRule.analyticsStaleSeconds", stale)
         return notes(together(ANALYTICS, nested("analytics.schedule", schedule), values))
 
-    assert f"has {seconds} s or more between two runs" in told(seconds)
-    assert STALE not in told(seconds + 1)
+    assert f"has {seconds} s or more between two runs" in notes_with(seconds)
+    assert STALE not in notes_with(seconds + 1)
 
 
 def test_no_warning_for_a_disabled_alert() -> None:
@@ -136,6 +136,6 @@ def test_example_queue_is_in_a_watched_namespace() -> None:
         ({"namespaces": ["east", "shop"]}, "shop"),
         ({"allNamespaces": True}, "shop"),
     ):
-        told = notes(nested("operator.watch", watch))
-        assert f"kubectl apply --namespace {where} --filename" in told
-        assert f"kubectl wait --namespace {where} --for" in told
+        text = notes(nested("operator.watch", watch))
+        assert f"kubectl apply --namespace {where} --filename" in text
+        assert f"kubectl wait --namespace {where} --for" in text

@@ -95,9 +95,9 @@ def test_output_job_stays_by_default() -> None:
 
 def test_rules_for_all_pods_are_in_every_policy() -> None:
     ingress, egress = {"ports": [{"port": 15008}]}, {"ports": [{"port": 15012}]}
-    reported = nested("networkPolicy", {"ingress": [ingress], "egress": [egress]})
+    rules = nested("networkPolicy", {"ingress": [ingress], "egress": [egress]})
     for values in ({}, SPARK):
-        for each in render(EVERYTHING, values, reported).of("NetworkPolicy"):
+        for each in render(EVERYTHING, values, rules).of("NetworkPolicy"):
             assert ingress in each["spec"]["ingress"], each["metadata"]["name"]
             assert egress in each["spec"]["egress"], each["metadata"]["name"]
 

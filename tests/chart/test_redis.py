@@ -90,8 +90,8 @@ def test_rights_of_the_users(pod: Pod) -> None:
         Redis(port=pod.port, retry=Retry(NoBackoff(), 0)) as anonymous,
     ):
         anonymous.ping()
-    with pytest.raises(RedisError), pod.client("edge", "wrong") as stranger:
-        stranger.ping()
+    with pytest.raises(RedisError), pod.client("edge", "wrong") as client:
+        client.ping()
     with pod.client("probe", "any password") as probe:
         assert probe.ping()
         with pytest.raises(NoPermissionError):

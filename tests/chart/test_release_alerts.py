@@ -67,11 +67,11 @@ def another_release_of_the_namespace_has_an_operator() -> Tried:
     """Return a case where only the release that owns the operator alerts."""
     gone, down = (released(ON)[f"PenstockOperator{what}"] for what in ("Gone", "StoreDown"))
     series = 'penstock_operator_store_up{namespace="shop",pod="west-penstock-operator-0"}'
-    told = {
+    fired = {
         "exp_labels": {"namespace": "shop", "severity": "warning"},
         "exp_annotations": gone["annotations"],
     }
-    asked = {("27m", gone["alert"]): [told], ("27m", down["alert"]): []}
+    asked = {("27m", gone["alert"]): [fired], ("27m", down["alert"]): []}
     return [gone, down], document([{"series": series, "values": "0x60"}], asked)
 
 
@@ -81,11 +81,11 @@ def the_first_report_may_take_as_long_as_any_other() -> Tried:
     stale, none = found["PenstockAnalyticsStale"], found["PenstockAnalyticsNoReport"]
     assert stale["expr"].endswith("> 90000")
     up = f'penstock_operator_store_up{{namespace="shop",pod="{NAME}-operator-0"}}'
-    told = {
+    fired = {
         "exp_labels": {"namespace": "shop", "severity": "warning"},
         "exp_annotations": none["annotations"],
     }
-    asked = {("1499m", none["alert"]): [], ("1499m", stale["alert"]): [], ("1501m", none["alert"]): [told]}
+    asked = {("1499m", none["alert"]): [], ("1499m", stale["alert"]): [], ("1501m", none["alert"]): [fired]}
     return [stale, none], document([{"series": up, "values": "1x1600"}], asked)
 
 
@@ -108,7 +108,7 @@ def dead_letters_of_some_queues_are_meant_to_be() -> Tried:
     }
     rule = released({"monitoring": monitoring})["PenstockDeadLetters"]
 
-    def told(number: int, **labels: str) -> dict[str, Any]:
+    def fired(number: int, **labels: str) -> dict[str, Any]:
         of = f" of queue {labels['queue']}" if labels else ""
         summary = f"{number} more dead letters{of} within an hour"
         return {
@@ -123,14 +123,14 @@ def dead_letters_of_some_queues_are_meant_to_be() -> Tried:
             for queue in queues
         ]
 
-    died, looked = ("died_messages_total", "0x20 2x200"), ("dead_messages", "3x20 _x70 8x200")
+    died, dead = ("died_messages_total", "0x20 2x200"), ("dead_messages", "3x20 _x70 8x200")
     returned = series("died_messages_total", "0x20 _x30 2+1x200", "returns")
     others = ("returns2", "odd", "_other")
     cases = [
         (series(*died, *except_), "22m", []),
-        (series(*died, *except_, *others), "22m", [told(2, queue=queue) for queue in others]),
-        (series(*looked, *except_), "95m", []),
-        ([*series(*looked, *except_, "orders"), *returned], "95m", [told(5)]),
+        (series(*died, *except_, *others), "22m", [fired(2, queue=queue) for queue in others]),
+        (series(*dead, *except_), "95m", []),
+        ([*series(*dead, *except_, "orders"), *returned], "95m", [fired(5)]),
     ]
     made = [document(there, {(when, rule["alert"]): expected}) for there, when, expected in cases]
     return [rule], {"tests": [test for each in made for test in each["tests"]]}
@@ -169,7 +169,7 @@ def test_console_alerts_need_a_console() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "is_told"),
+    ("values", "is_present"),
     [
         ((), True),
         ((OFF, CONSOLE), True),
@@ -179,10 +179,12 @@ def test_console_alerts_need_a_console() -> None:
     ],
     ids=["operator", "console", "neither", "console of no pods", "operator, and console of no pods"],
 )
-def test_queue_and_report_alerts_need_operator_or_console(values: tuple[Values, ...], is_told: bool) -> None:
+def test_queue_and_report_alerts_need_operator_or_console(
+    values: tuple[Values, ...], is_present: bool
+) -> None:
     found = released(RULE, {"analytics": {"enabled": True}}, *values)
     for alert in ("PenstockDeadLetters", "PenstockAnalyticsStale"):
-        assert (alert in found) == is_told, alert
+        assert (alert in found) == is_present, alert
     assert "PenstockEdgesGone" in found
     assert bool([name for name in found if "Operator" in name]) == (OFF not in values)
 

@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Iterator[Server]:
     server.end()
 
 
-def _told(container: Any) -> dict[str, str]:
+def _environment(container: Any) -> dict[str, str]:
     return {each["name"]: each["value"] for each in container["env"] if "value" in each}
 
 
@@ -54,7 +54,7 @@ def run(
         prefix = "PENSTOCK_OPERATOR_"
         settings = {
             name.removeprefix(prefix).lower(): value
-            for name, value in _told(container).items()
+            for name, value in _environment(container).items()
             if name.startswith(prefix) and name != f"{prefix}HEALTH_PORT"
         }
         own_store = settings.pop("store")
@@ -200,7 +200,7 @@ def _as_the_pod(
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{ROOT}:{ROOT / 'operator'}",
         "POD_NAMESPACE": release.namespace,
-        **_told(container),
+        **_environment(container),
     }
     return subprocess.run(
         [sys.executable, "-P", "-m", "penstock_operator", *container["args"]],

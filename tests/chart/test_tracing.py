@@ -51,8 +51,8 @@ def test_traces_endpoint_replaces_endpoint(read: Read) -> None:
     whole = "https://traces.example:9443/otlp/mine"
     rendered = render(CONSOLE, {"tracing": {"tracesEndpoint": whole, "headersSecret": "traces"}})
     for who in ("tmq", "console"):
-        reported = read(rendered, who)[0].tracing
-        assert (reported.endpoint, reported.traces_endpoint and reported.traces_endpoint.reveal()) == (
+        tracing = read(rendered, who)[0].tracing
+        assert (tracing.endpoint, tracing.traces_endpoint and tracing.traces_endpoint.reveal()) == (
             None,
             whole,
         )
@@ -67,13 +67,13 @@ def test_traces_endpoint_replaces_endpoint(read: Read) -> None:
 def test_edges_and_console_get_the_tracing_settings(read: Read) -> None:
     rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7, "mostFollowedPerSecond": 70}})
     for who in ("tmq", "ring", "rqp", "pubsub", "console"):
-        reported = read(rendered, who)[0].tracing
+        tracing = read(rendered, who)[0].tracing
         found = (
-            str(reported.endpoint),
-            reported.ratio,
-            reported.most_per_s,
-            reported.most_followed_per_s,
-            reported.headers,
+            str(tracing.endpoint),
+            tracing.ratio,
+            tracing.most_per_s,
+            tracing.most_followed_per_s,
+            tracing.headers,
         )
         assert found == (ENDPOINT, 0.25, 7, 70, {}), who
 
@@ -81,8 +81,8 @@ def test_edges_and_console_get_the_tracing_settings(read: Read) -> None:
 def test_headers_come_from_a_secret() -> None:
     rendered = render(ON, {"tracing": {"headersSecret": "traces", "headersKey": "all"}})
     for place in (TMQ, CONSOLE_POD, OPERATOR):
-        reported = variables(rendered, place)["PENSTOCK_TRACING__HEADERS"]
-        assert reported["valueFrom"] == {"secretKeyRef": {"name": "traces", "key": "all"}}
+        variable = variables(rendered, place)["PENSTOCK_TRACING__HEADERS"]
+        assert variable["valueFrom"] == {"secretKeyRef": {"name": "traces", "key": "all"}}
 
 
 @pytest.mark.parametrize(

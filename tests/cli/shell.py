@@ -304,7 +304,7 @@ class Up:
         return self._err.read_text()
 
     @property
-    def told(self) -> dict[str, Any]:
+    def announcement(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self._out.read_text())
         return found
 
@@ -324,7 +324,7 @@ class Up:
         return [pid for pid in descendants(self.process.pid) if pid != self.store_pid]
 
     def place(self, listener: str = "document") -> tuple[str, int]:
-        found = self.told["edges"]["tmq"]["listeners"][listener]
+        found = self.announcement["edges"]["tmq"]["listeners"][listener]
         return found["host"], found["port"]
 
     def connect(self) -> socket.socket:
@@ -369,11 +369,11 @@ def descendants(pid: int) -> list[int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
-    found, look = [], [pid]
-    while look:
-        children = parents.get(look.pop(), [])
+    found, pending = [], [pid]
+    while pending:
+        children = parents.get(pending.pop(), [])
         found += children
-        look += children
+        pending += children
     return found
 
 

@@ -12,13 +12,13 @@ import pytest
 from services.cli.__main__ import SERVING, TERMINATED
 from services.cli.main import MODULES
 from services.cli.terminal.exits import Exit
-from tests.early import told_to_end_while
+from tests.early import sigterm_during_import
 from tests.program import ROOT
 
 
 @pytest.mark.parametrize(("words", "status"), [("serve tmq", 0), ("get orders", 143), ("", 143)])
 def test_sigterm_ends_a_command_during_imports(words: str, status: int, tmp_path: Path) -> None:
-    assert told_to_end_while("click", ["services.cli", *words.split()], tmp_path) == status
+    assert sigterm_during_import("click", ["services.cli", *words.split()], tmp_path) == status
 
 
 def test_entry_point_is_the_tested_module() -> None:

@@ -123,9 +123,9 @@ def lint(root: Path) -> tuple[int, str]:
 
 def test_every_import_that_contributing_forbids_breaks_a_contract(copy: Path) -> None:
     add_imports(copy, BREACHES)
-    code, reported = lint(copy)
-    assert code == 1, reported
-    found = set(re.findall(r"(\S+)\s+->\s+(\S+)\s+\(l", reported))
+    code, output = lint(copy)
+    assert code == 1, output
+    found = set(re.findall(r"(\S+)\s+->\s+(\S+)\s+\(l", output))
     for path, modules in BREACHES.items():
         importer = path.removeprefix("operator/").removesuffix(".py").replace("/", ".")
         for module in modules.split():
@@ -136,9 +136,9 @@ def test_every_import_that_contributing_forbids_breaks_a_contract(copy: Path) ->
 
 def test_allowed_imports_keep_all_contracts(copy: Path) -> None:
     add_imports(copy, ALLOWED)
-    code, reported = lint(copy)
-    assert code == 0, reported
-    assert "0 broken" in reported
+    code, output = lint(copy)
+    assert code == 0, output
+    assert "0 broken" in output
 
 
 def test_licence_file_matches() -> None:

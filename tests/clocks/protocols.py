@@ -148,8 +148,8 @@ class Clocked:
             change(self._store, store_s, 0.0)
             return
         with self._server.client() as client:
-            told = client.call("INFO", "server").decode()
-        pid = int(told.partition("process_id:")[2].split()[0])
+            info = client.call("INFO", "server").decode()
+        pid = int(info.partition("process_id:")[2].split()[0])
         os.kill(pid, signal.SIGSTOP)
         try:
             change(self._store, store_s, 0.0)
@@ -231,17 +231,17 @@ async def main(url: str, folder: Path, *files: Path) -> dict[str, Any]:
     await set_up(server)
     clocked, keys, steps = Clocked(server, *files), Keys(), {}
     returned = await all_killed(server, folder, clocked)
-    told: dict[str, Any] = {"found": {}, "held": {}}
+    results: dict[str, Any] = {"found": {}, "held": {}}
     try:
         async with world(server, cast={"t_wait2_s": 60.0}) as place:
             for name in CHANGES:
                 before = stepped(place.tmq)
                 for kind, found in (await exchange(place, folder, keys, clocked, name)).items():
-                    told[kind][name] = found
+                    results[kind][name] = found
                 steps[name] = stepped(place.tmq) - before
     finally:
         keys.remove_all()
-    return {**told, "returned": returned, "steps": steps}
+    return {**results, "returned": returned, "steps": steps}
 
 
 if __name__ == "__main__":

@@ -93,11 +93,11 @@ async def test_shard_outage(own_cluster: Cluster, monkeypatch: pytest.MonkeyPatc
         assert (before["store"]["alarms"], before["totals"]["ready"]) == ([], 3)
         away.kill9()
 
-        async def is_told() -> Any:
+        async def rows_with_condition() -> Any:
             rows = (await console.found("/queues"))["items"]
             return rows if any(row["condition"] for row in rows) else None
 
-        rows = await until(is_told)
+        rows = await until(rows_with_condition)
         await console.fill(await console.tools.catalogue.find("other"), b"2")
         rows = await until(lambda: _with_two(console))
         assert [row["ready"] for row in rows] == [1, 1, 2]

@@ -26,10 +26,10 @@ LEFT = shutil.ignore_patterns("penstock-data*", "__pycache__")  # left by a read
 HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?$", re.M)
 AGE = re.compile(r"\b\d+[sm]\b")
 BREAK = re.compile(r"(none|(inbound|outbound|both), \?s ago: .*?) +(?=\?s ago$)", re.M)  # of `ring status`
-LOOKS = re.compile(  # may be repeated until the expected output appears
+READ_ONLY = re.compile(  # may be repeated until the expected output appears
     r"penstock (doctor|peek|log show|queue list|ring status)\b|/readyz$|^ipcs "
 )
-LOOK_AGAIN_S = 0.25
+RETRY_S = 0.25
 # left unset on the few pages that show the console, which adds a second to each start
 NO_CONSOLE = "PENSTOCK_CONSOLE__ENABLED"
 
@@ -51,16 +51,19 @@ def commands(page: str, section: str) -> Iterator[Command]:
 
 def split(block: str) -> Iterator[Command]:
     for command in block.removeprefix("$ ").split("\n$ "):
-        yield told(command)
+        yield parse_command(command)
 
 
-def told(text: str) -> Command:
+def parse_command(text: str) -> Command:
     """Return one command, which may span several lines, with the output that the page shows for it."""
     line, _, shown = text.partition("\n")
     while is_open(line):
         more, _, shown = shown.partition("\n")
         line += "\n" + more
     return Command(line, shown)
+
+
+told = parse_command  # old name, still used by tests/analytics
 
 
 def is_open(text: str) -> bool:
@@ -105,7 +108,7 @@ class Bench:
         line = self.said(command.line)
         if "penstock up " in line:
             self.start_up(line, command.shown)
-        elif LOOKS.search(line):
+        elif READ_ONLY.search(line):
             self._look(line, words(command.shown))
         else:
             assert words(self.run(line)) == words(command.shown), line
@@ -118,7 +121,7 @@ class Bench:
             return seen == wanted
 
         try:
-            eventually(is_shown, PATIENCE_S, pause_s=LOOK_AGAIN_S)
+            eventually(is_shown, PATIENCE_S, pause_s=RETRY_S)
         except AssertionError:
             raise AssertionError((line, seen, wanted)) from None
 
@@ -146,7 +149,7 @@ class Bench:
         eventually(lambda: ready in log.read_text() or up.poll() is not None, PATIENCE_S)
         assert up.poll() is None, log.read_text()
         # a token is printed to a terminal only; otherwise its file is named
-        said = (told.partition(" (token in ")[0] for told in log.read_text().splitlines())
+        said = (text.partition(" (token in ")[0] for text in log.read_text().splitlines())
         for each in re.sub(r"#token=[\w-]+", "", shown).splitlines():
             assert each in ("", "...") or each in said, (line, each, log.read_text())
 

@@ -7,8 +7,8 @@ import sys
 
 with socket.socket(socket.AF_UNIX) as server:
     server.connect(sys.argv[1])
-    told = marshal.dumps((sys.argv[2:], os.getcwd(), dict(os.environ)))
-    socket.send_fds(server, [len(told).to_bytes(8, "big")], [0, 1, 2])
-    server.sendall(told)
+    request = marshal.dumps((sys.argv[2:], os.getcwd(), dict(os.environ)))
+    socket.send_fds(server, [len(request).to_bytes(8, "big")], [0, 1, 2])
+    server.sendall(request)
     status = server.recv(1)
 os._exit(status[0] if status else 70)

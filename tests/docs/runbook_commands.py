@@ -13,7 +13,7 @@ PAGES = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
 FIRST = "First steps"  # the section of the index whose block applies to every alert
 SPAN = re.compile(r"`((?:kubectl|penstock|helm) [^`]+)`")
 NAMES = ("NAMESPACE", "RELEASE", "<name>", "EDGE", "POD", "QUEUE")
-LOOKS = (
+DIAGNOSIS = (
     *("kubectl get", "kubectl describe", "kubectl logs", "kubectl exec"),
     *("penstock queue list", "penstock queue show", "penstock dead list", "penstock log show"),
     *("penstock ring status", "penstock report", "helm list", "helm history"),
@@ -43,8 +43,8 @@ def commands() -> Iterator[str]:
     yield from dict.fromkeys([*first.text.splitlines(), *spans])
 
 
-def looks() -> list[str]:
-    return [command for command in commands() if command.startswith(LOOKS)]
+def diagnosis_commands() -> list[str]:
+    return [command for command in commands() if command.startswith(DIAGNOSIS)]
 
 
 def filled(command: str, names: Mapping[str, str]) -> list[str]:

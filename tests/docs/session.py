@@ -11,7 +11,7 @@ from functools import partial
 
 from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import PATIENCE_S
-from tests.docs.bench import LOOK_AGAIN_S, LOOKS, READY, Bench, Command, commands, words
+from tests.docs.bench import READ_ONLY, READY, RETRY_S, Bench, Command, commands, words
 from tests.servers import eventually
 
 BESIDE = re.compile(r"^([A-Z_]+=\S+ )*penstock (up|serve)\b")  # runs in a terminal of its own
@@ -79,7 +79,7 @@ class Session(Bench):
             self.environment[setting[1]] = setting[2]
         elif BESIDE.search(line) and FAILED not in command.shown:
             self.start_up(line, command.shown, LISTENS if "penstock serve" in line else READY)
-        elif LOOKS.search(line):
+        elif READ_ONLY.search(line):
             self._look(line, alike(command.shown))
         else:
             self.must_show(command)
@@ -98,7 +98,7 @@ class Session(Bench):
             return is_shown(wanted, seen)
 
         try:
-            eventually(shows, PATIENCE_S, pause_s=LOOK_AGAIN_S)
+            eventually(shows, PATIENCE_S, pause_s=RETRY_S)
         except AssertionError:
             raise AssertionError((line, seen, wanted)) from None
 

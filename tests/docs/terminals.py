@@ -19,7 +19,7 @@ from pathlib import Path
 
 from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import PATIENCE_S
-from tests.docs.bench import LOOKS, Bench, Command, split, words
+from tests.docs.bench import READ_ONLY, Bench, Command, split, words
 from tests.servers import eventually
 from tests.tmq.process import ROOT
 
@@ -120,7 +120,7 @@ class Reader:
 
     def _until_shown(self, command: Command) -> None:
         """Repeat a read-only command until its output is that of the page; run any other command once."""
-        if LOOKS.search(command.line):
+        if READ_ONLY.search(command.line):
             self._bench.follow(command)
             return
         shows_why_not = bool(command.shown)  # a command without output must succeed

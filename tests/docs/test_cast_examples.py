@@ -10,7 +10,7 @@ from pathlib import Path
 from protos.rqp_cast import Insertion, ReceiverState, Unanswered, Unheard, Why
 from tests.cli.shell import Shell, running
 from tests.docs.bench import LEFT
-from tests.docs.test_reasons import told_in
+from tests.docs.test_reasons import labels_in
 from tests.rqp.cast.hands import HandReceiver
 from tests.rqp.cast.net import Net, port_range
 from tests.servers import eventually
@@ -26,8 +26,8 @@ def machine(folder: Path, net: Net, **cast: str) -> Shell:
     shell = Shell(shutil.copytree(EXAMPLES, folder, ignore=LEFT))
     ports = {"REQUEST_PORT": str(net.request_port), "FINDRECEIVER_PORT": str(net.findreceiver_port)}
     own = {"RECEIVER_PORTS": port_range(), "SENDER_PORTS": port_range(), "T_WAIT1_S": "0.5", **cast}
-    told = {f"PENSTOCK_EDGES__RQP__CAST__{name}": value for name, value in {**ports, **own}.items()}
-    shell.environment.update(told)
+    variables = {f"PENSTOCK_EDGES__RQP__CAST__{name}": value for name, value in {**ports, **own}.items()}
+    shell.environment.update(variables)
     listed = folder / "machines.rqprc"
     listed.write_text(re.sub(r"^127.0.0.2$", net.at("127.0.0.2"), listed.read_text(), flags=re.M))
     return shell
@@ -58,9 +58,9 @@ def test_held_messages_are_listed_redriven_and_purged(tmp_path: Path) -> None:
 
 def test_each_label_is_on_the_page() -> None:
     failures = {why.value for why in Why} - {why.value for why in ENDS_WELL}
-    assert failures <= told_in(PAGE.partition("### When RQP/cast messages")[2].partition("\n### ")[0])
+    assert failures <= labels_in(PAGE.partition("### When RQP/cast messages")[2].partition("\n### ")[0])
     table = (ROOT / "docs/metrics.md").read_text().splitlines()
-    counted = told_in("\n".join(row for row in table if row.startswith("| `penstock_rqp_cast_")))
+    counted = labels_in("\n".join(row for row in table if row.startswith("| `penstock_rqp_cast_")))
     ends = {
         f"timed_out_{state.value}"
         for state in (ReceiverState.WAIT_FOR_APPROVAL, ReceiverState.WAIT_FOR_MESSAGE)
@@ -72,4 +72,4 @@ def test_each_reason_of_silence_is_in_the_protocol() -> None:
     """Check that the protocol lists each reason for which a request is not answered (3.2)."""
     spec = (ROOT / "protos/rqp_cast.md").read_text()
     reasons = spec.partition("\n3.2 ")[2].partition("\n3.3 ")[0]
-    assert {reason.value for reason in Unanswered} <= told_in(reasons)
+    assert {reason.value for reason in Unanswered} <= labels_in(reasons)

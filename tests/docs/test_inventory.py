@@ -29,8 +29,8 @@ def commands() -> list[Block]:
 
 def test_number_of_blocks_is_known() -> None:
     """Check that the commands of the pages are found: an empty list would pass the other tests."""
-    told = (ROOT / "docs/cli.md").read_text().count("\n$ ")
-    assert sum(block.text.count("$ ") for block in commands() if block.page == "docs/cli.md") >= told > 60
+    number = (ROOT / "docs/cli.md").read_text().count("\n$ ")
+    assert sum(block.text.count("$ ") for block in commands() if block.page == "docs/cli.md") >= number > 60
     assert len({block.page for block in commands()}) > 20
 
 

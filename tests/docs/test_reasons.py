@@ -13,25 +13,25 @@ SAID = re.compile(r"(?:refuse|PeerError)\(\"([a-z_]+)\"")
 OF_CLIENTS = {"bad_reply"}  # labels that Penstock's own client gives to a server's errors
 
 
-def said_in(folder: str) -> set[str]:
+def labels_used_in(folder: str) -> set[str]:
     found = {name for path in (ROOT / folder).rglob("*.py") for name in SAID.findall(path.read_text())}
     assert found
     return found - OF_CLIENTS
 
 
-def told_in(text: str) -> set[str]:
+def labels_in(text: str) -> set[str]:
     return set(re.findall(r"`([a-z0-9_]+)`", text))
 
 
 def test_each_is_on_the_page_of_the_counters() -> None:
     page = (ROOT / "docs/pubsub.md").read_text().partition("### Reasons of refusals")[2]
     reasons = {reason.label for reason in Reason} | {str(reason) for reason in Refusal}
-    assert reasons | said_in("protos/pubsub") | said_in("services/pubsub") <= told_in(page)
+    assert reasons | labels_used_in("protos/pubsub") | labels_used_in("services/pubsub") <= labels_in(page)
 
 
 def test_each_is_in_the_protocol() -> None:
     """Check that the protocol lists each reason (2.4, 4.7)."""
     spec = (ROOT / "protos/pubsub.md").read_text()
     of_clients = spec.partition("\n2.4 ")[2].partition("\n2.5 ")[0]
-    assert {reason.label for reason in Reason} | {"too_many_subscriptions"} <= told_in(of_clients)
-    assert said_in("protos/pubsub") | said_in("services/pubsub") <= told_in(spec)
+    assert {reason.label for reason in Reason} | {"too_many_subscriptions"} <= labels_in(of_clients)
+    assert labels_used_in("protos/pubsub") | labels_used_in("services/pubsub") <= labels_in(spec)

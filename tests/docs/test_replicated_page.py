@@ -164,13 +164,13 @@ def test_two_failovers_lose_nothing(place: Place, tmp_path: Path) -> None:
     alone = Shell(tmp_path)
     secret = next(line for line in page.commands(place.kind) if "edge-url" in line)
     literals = [word.removeprefix("--from-literal=") for word in shlex.split(secret) if "literal" in word]
-    told = {name: place.here(value) for name, _, value in (word.partition("=") for word in literals)}
-    alone.run("store", "init", REDIS_URL=told["admin-url"])
+    secrets = {name: place.here(value) for name, _, value in (word.partition("=") for word in literals)}
+    alone.run("store", "init", REDIS_URL=secrets["admin-url"])
     apply = ("store", "rights", "--apply", "--password-file", "-")
-    applied = alone.run(*apply, stdin=told["edge-password"].encode(), REDIS_URL=told["admin-url"]).text
+    applied = alone.run(*apply, stdin=secrets["edge-password"].encode(), REDIS_URL=secrets["admin-url"]).text
     assert applied.count("user edge is set, stored in its ACL file") == len(place.servers)
-    assert "the same on" in alone.run("doctor", REDIS_URL=told["admin-url"]).text
-    alone.environment["REDIS_URL"] = told["edge-url"]
+    assert "the same on" in alone.run("doctor", REDIS_URL=secrets["admin-url"]).text
+    alone.environment["REDIS_URL"] = secrets["edge-url"]
     alone.run("queue", "apply", "-f", "-", stdin=b"metadata: {name: invoices}\n")
     assert alone.run("queue", "show", "invoices", "--json").object["ackLevel"] == "replicated:1"
     for number in ("1", "2", "3"):

@@ -51,8 +51,8 @@ def test_restore_pod_has_user_and_claim_of_the_store() -> None:
 
 
 def test_restore_pod_meets_pod_security_restricted(cluster: Cluster, restricted: str) -> None:
-    told = cluster.kubectl("apply", "--namespace", restricted, "--filename", str(ROOT / FILE))
-    assert "pod/restore created" in told
+    output = cluster.kubectl("apply", "--namespace", restricted, "--filename", str(ROOT / FILE))
+    assert "pod/restore created" in output
 
 
 def test_its_commands_name_it() -> None:

@@ -16,7 +16,7 @@ from services.ring.error_texts import REFUSED
 from services.ring.settings import RingSettings
 from tests.docs.bench import Bench, commands
 from tests.docs.inventory import headings
-from tests.docs.test_reasons import said_in, told_in
+from tests.docs.test_reasons import labels_in, labels_used_in
 from tests.ring.clients.test_error_texts import said_by_the_port
 from tests.sysv.namespace import own_machine
 from tests.tmq.process import ROOT
@@ -65,10 +65,10 @@ def try_it(bench: Bench, part: str) -> None:
     (bench.folder / "program.py").write_text(program)
     assert bench.run("python program.py") == printed
     for name in ("hello", "orders"):
-        (told,) = map(
+        (row,) = map(
             json.loads, bench.run(f"penstock queue list {name} --json --config shop.yaml").splitlines()
         )
-        assert told["owner"] == "edge:ring"
+        assert row["owner"] == "edge:ring"
         bench.run(f"penstock queue delete {name} --yes --config shop.yaml")
 
 
@@ -77,20 +77,20 @@ def test_the_page_shows_what_is_in_the_files(name: str) -> None:
     shown = PAGE.partition(f"# {name}.yaml\n")[2].partition("```")[0]
     assert shown
     said = (ROOT / "docs" / "examples" / "ring" / f"{name}.yaml").read_text()
-    for told, there in zip(yaml.safe_load_all(shown), yaml.safe_load_all(said), strict=True):
-        assert contains(there, told)
+    for expected, there in zip(yaml.safe_load_all(shown), yaml.safe_load_all(said), strict=True):
+        assert contains(there, expected)
 
 
-def contains(there: object, told: object) -> bool:
+def contains(there: object, expected: object) -> bool:
     """Return whether all expected fields are present; other fields are ignored."""
-    if isinstance(there, dict) and isinstance(told, dict):
-        return all(name in there and contains(there[name], value) for name, value in told.items())
-    return there == told
+    if isinstance(there, dict) and isinstance(expected, dict):
+        return all(name in there and contains(there[name], value) for name, value in expected.items())
+    return there == expected
 
 
 def test_the_settings_are_the_defaults_but_for_the_node() -> None:
-    (told,) = re.findall(r"^```yaml\n(.*?)^```", PAGE.partition("\n## Settings\n")[2], re.M | re.S)
-    settings = RingSettings.model_validate(yaml.safe_load(told)["edges"]["ring"])
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", PAGE.partition("\n## Settings\n")[2], re.M | re.S)
+    settings = RingSettings.model_validate(yaml.safe_load(block)["edges"]["ring"])
     defaults = RingSettings()
     assert settings.clients == defaults.clients
     assert settings.request_timeout_s == defaults.request_timeout_s
@@ -101,6 +101,6 @@ def test_each_reason_is_on_the_page() -> None:
     reasons = PAGE.partition("### Reasons of refusals")[2]
     of_the_store = {kind.reason for kind in REFUSED if kind.reason != "store_error"}
     codec = {"unknown_operation", "truncated", "request_timeout"}
-    assert codec <= said_in("protos")
+    assert codec <= labels_used_in("protos")
     wanted = codec | set(REFUSALS) | of_the_store | said_by_the_port() | {str(each) for each in Refusal}
-    assert wanted | {"outcome_unknown", "replies_unread", "lease_lost", "too_late"} <= told_in(reasons)
+    assert wanted | {"outcome_unknown", "replies_unread", "lease_lost", "too_late"} <= labels_in(reasons)

@@ -12,7 +12,7 @@ import pytest
 from services.kit.net.refusals import Refusal
 from services.rqp.mca.failure_reports import FAILURE_TEXTS
 from tests.docs.session import Session
-from tests.docs.test_reasons import said_in, told_in
+from tests.docs.test_reasons import labels_in, labels_used_in
 from tests.sysv.namespace import own_machine
 from tests.tmq.process import ROOT
 
@@ -49,7 +49,7 @@ def test_two_machines(session: Session) -> None:
 
 def test_each_reason_is_on_the_page() -> None:
     reasons = TEXT.partition("### Reasons of refusals")[2]
-    codec = said_in("protos/rqp_mca") | {"unknown_message", "bad_uint4", "bad_type"}
-    assert codec | OF_QUEUES | {str(reason) for reason in Refusal} <= told_in(reasons)
+    codec = labels_used_in("protos/rqp_mca") | {"unknown_message", "bad_uint4", "bad_type"}
+    assert codec | OF_QUEUES | {str(reason) for reason in Refusal} <= labels_in(reasons)
     failures = TEXT.partition("## When messages are not delivered")[2].partition("\n## ")[0]
-    assert {failure.value for failure in FAILURE_TEXTS} <= told_in(failures)
+    assert {failure.value for failure in FAILURE_TEXTS} <= labels_in(failures)

@@ -18,7 +18,7 @@ import yaml
 from tests.chart.chart import NAME, NAMESPACE, RELEASE, nested, render
 from tests.cli.shell import Shell
 from tests.docs.blocks import blocks
-from tests.docs.runbook_commands import LOOKS, NAMES, OTHERS, PAGES, commands, filled, looks
+from tests.docs.runbook_commands import DIAGNOSIS, NAMES, OTHERS, PAGES, commands, diagnosis_commands, filled
 from tests.docs.typed import complaint
 from tests.operator.keeper import Keeper
 from tests.servers import PROGRAMS, Server
@@ -54,11 +54,11 @@ def test_pages_say_where_their_commands_run_and_name_what_is_there(page: Path) -
 
 def test_every_command_is_read_only_or_has_a_reason_not_to_run() -> None:
     for command in commands():
-        assert command.startswith((*LOOKS, *OTHERS)), command
-        assert " exec " not in command or command.partition(" -- ")[2].startswith(LOOKS), command
-    for word in (*LOOKS, *OTHERS):
+        assert command.startswith((*DIAGNOSIS, *OTHERS)), command
+        assert " exec " not in command or command.partition(" -- ")[2].startswith(DIAGNOSIS), command
+    for word in (*DIAGNOSIS, *OTHERS):
         assert any(word in command for command in commands()), f"no command contains {word}"
-    assert len(looks()) > 25
+    assert len(diagnosis_commands()) > 25
 
 
 def test_every_command_is_marked_as_one() -> None:
@@ -68,11 +68,11 @@ def test_every_command_is_marked_as_one() -> None:
 
 
 def test_each_name_is_filled_in() -> None:
-    for command in looks():
+    for command in diagnosis_commands():
         words = filled(command, FILLED)
         assert not re.search(r"\b[A-Z]{3,}\b|[<>#]", " ".join(words)), words
         assert complaint(words) == "", words
-    used = {name for name in NAMES for command in looks() if name in command}
+    used = {name for name in NAMES for command in diagnosis_commands() if name in command}
     assert used == set(NAMES)
 
 
@@ -96,7 +96,7 @@ def test_penstock_takes_them(tmp_path: Path, store: Server) -> None:
     """Check that `penstock` accepts the commands, on a store with an empty queue."""
     Keeper(store).declare("orders")
     shell = Shell(tmp_path, {"REDIS_URL": store.url})
-    for command in looks():
+    for command in diagnosis_commands():
         words = filled(command, FILLED)
         if "exec" not in words:
             continue
@@ -114,8 +114,8 @@ def test_a_server_of_your_own_gets_more_memory(store: Server) -> None:
         line.replace("-h HOST", f"-h 127.0.0.1 -p {store.port}").replace("ADMIN", "default") for line in asks
     ]
     own = {**os.environ, "REDISCLI_AUTH": "any"}  # the user has no password here
-    told = [subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=own) for line in here]
-    assert [(each.returncode, each.stderr) for each in told] == [(0, ""), (0, "")]
-    names = [line.partition(":")[0] for line in told[0].stdout.splitlines()]
+    ended = [subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=own) for line in here]
+    assert [(each.returncode, each.stderr) for each in ended] == [(0, ""), (0, "")]
+    names = [line.partition(":")[0] for line in ended[0].stdout.splitlines()]
     assert names == ["used_memory", "total_system_memory", "maxmemory"]
     assert store.info("memory")["maxmemory"] == str(6 << 30)

@@ -27,13 +27,13 @@ class Loads(HTMLParser):
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = {name: value or "" for name, value in attrs}
+        attributes = {name: value or "" for name, value in attrs}
         if tag == "a":
-            self.links.append(told.get("href", ""))
-        elif tag == "link" and not LOADED_RELS & set(told.get("rel", "").split()):
+            self.links.append(attributes.get("href", ""))
+        elif tag == "link" and not LOADED_RELS & set(attributes.get("rel", "").split()):
             return
         elif tag in LOADED:
-            self.found.append(told.get(LOADED[tag], ""))
+            self.found.append(attributes.get(LOADED[tag], ""))
 
 
 @cache

@@ -61,7 +61,7 @@ async def test_a_reader_finds_what_there_is_by_day_and_night_and_on_a_telephone(
         assert (foreign, tab.complaints) == ([], [])
         seen = []
         for scheme in ("light", "dark"):
-            await tab.look(width=400, scheme=scheme)
+            await tab.set_viewport(width=400, scheme=scheme)
             await tab.open(f"{home}guarantees/")
             seen.append(await tab.value(BACKGROUND))
             assert await tab.value(TOO_WIDE) <= 0

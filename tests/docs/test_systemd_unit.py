@@ -77,7 +77,7 @@ def test_service_is_restarted_for_ever() -> None:
 def test_systemd_takes_it(tmp_path: Path, edge: str) -> None:
     """Check that systemd accepts the unit with an existing program, and reports settings that it does not know."""
 
-    def told(text: str) -> str:
+    def complaints(text: str) -> str:
         unit = tmp_path / f"penstock@{edge}.service"
         unit.write_text(text.replace(PROGRAM, sys.executable))
         done = subprocess.run(
@@ -85,5 +85,5 @@ def test_systemd_takes_it(tmp_path: Path, edge: str) -> None:
         )
         return "\n".join(line for line in done.stderr.splitlines() if str(unit) in line or unit.name in line)
 
-    assert told(TEXT) == ""
-    assert "RestartsSec" in told(TEXT.replace("RestartSec", "RestartsSec"))
+    assert complaints(TEXT) == ""
+    assert "RestartsSec" in complaints(TEXT.replace("RestartSec", "RestartsSec"))

@@ -121,7 +121,7 @@ def commands(text: str) -> Iterator[str]:
     yield from (f"penstock {words}" for words in re.findall(r"`penstock ([^`]+)`", text))
 
 
-def told() -> tuple[list[str], list[str]]:
+def upgrade_and_rollback() -> tuple[list[str], list[str]]:
     """Return the commands of the upgrade and of the rollback."""
     upgrade, _, back = PAGE.read_text().partition("**An upgrade**")[2].partition("**The way back**")
     return list(commands(upgrade)), list(commands(back.partition("\n## ")[0]))
@@ -135,7 +135,7 @@ async def test_the_order_of_an_upgrade_and_the_way_back(
     for part in ("services", "protos"):
         shutil.copytree(ROOT / part, new / part, ignore=LEFT)
     change(new)
-    ((config, init, doctor), (last,)) = told()
+    ((config, init, doctor), (last,)) = upgrade_and_rollback()
     machines.type(new, config)
     machines.lead_to(old)
     machines.type(old, init)

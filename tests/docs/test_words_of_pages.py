@@ -59,12 +59,12 @@ def spans(page: str) -> list[str]:
 
 def known(page: str) -> Iterator[set[str]]:
     """Yield the options of each program that the page mentions; an option alone may belong to any of them."""
-    told = "\n".join([*spans(page), *(block.text for block in blocks(page) if block.is_command)])
+    mentioned = "\n".join([*spans(page), *(block.text for block in blocks(page) if block.is_command)])
     yield penstock_options() | set(OTHERS.get(page, ()))
-    for program, *steps in dict.fromkeys(STEPS.findall(told)):
+    for program, *steps in dict.fromkeys(STEPS.findall(mentioned)):
         with contextlib.suppress(LookupError):  # test_commands_on_pages_are_valid reports it
             yield client_options(program, tuple(filter(None, steps)))
-    for module in dict.fromkeys(MODULE.findall(told)):
+    for module in dict.fromkeys(MODULE.findall(mentioned)):
         yield module_options(module)
 
 
@@ -73,7 +73,7 @@ def test_commands_on_pages_are_valid() -> None:
     assert {at: why for at, why in said.items() if why and at[1] not in SAID_TO_FAIL} == {}
 
 
-def told_elsewhere() -> Iterator[tuple[str, list[str]]]:
+def commands_of_programs() -> Iterator[tuple[str, list[str]]]:
     """Yield the Penstock commands that programs, the chart and the console's page mention, with their file."""
     for folder in ("services", "operator", "charts"):
         for path in sorted((ROOT / folder).rglob("*")):
@@ -86,10 +86,10 @@ def told_elsewhere() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_commands_in_messages_of_programs_are_valid() -> None:
-    told = list(told_elsewhere())
-    assert {path: " ".join(words) for path, words in told if complaint(words)} == {}
-    assert len(told) > 40
-    assert any(path.endswith(".js") for path, _ in told)
+    found = list(commands_of_programs())
+    assert {path: " ".join(words) for path, words in found if complaint(words)} == {}
+    assert len(found) > 40
+    assert any(path.endswith(".js") for path, _ in found)
 
 
 def test_an_option_alone_is_of_a_command_of_the_page() -> None:

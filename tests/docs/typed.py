@@ -142,15 +142,15 @@ def _bare(words: Iterable[str]) -> Iterator[str]:
 @cache
 def client_options(program: str, steps: tuple[str, ...]) -> set[str]:
     """Return the options of a command and those of all commands. Raises LookupError if there is no such command."""
-    told = _said(program, *steps, "--help")
-    usage = re.search(r"^Usage:\n +(.*)$", told, re.M)
+    help_text = _said(program, *steps, "--help")
+    usage = re.search(r"^Usage:\n +(.*)$", help_text, re.M)
     if usage is None:
         raise LookupError(steps[0])
     is_group = re.search(r" (SUBCOMMAND|COMMAND|\[command\])", usage[1])
     if is_group and len(usage[1][: is_group.start()].split()) <= len(steps):
         raise LookupError(" ".join(steps))  # the help is the group's: the last word is unknown
     everywhere = set(_flags(_said("kubectl", "options"))) if program == "kubectl" else set()
-    return set(_flags(told)) | everywhere  # helm repeats them in each command's help
+    return set(_flags(help_text)) | everywhere  # helm repeats them in each command's help
 
 
 @cache
@@ -158,8 +158,8 @@ def _said(program: str, *words: str) -> str:
     return subprocess.run([find(program), *words], capture_output=True, text=True).stdout
 
 
-def _flags(told: str) -> Iterator[str]:
-    for short, long in FLAG.findall(told):
+def _flags(help_text: str) -> Iterator[str]:
+    for short, long in FLAG.findall(help_text):
         yield from filter(None, (short, long))
 
 

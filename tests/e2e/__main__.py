@@ -17,8 +17,8 @@ from pathlib import Path
 
 from tests.e2e.images import Images, built, pause
 from tests.e2e.node.node import running
-from tests.e2e.node.place import clear_away, told
-from tests.e2e.steps import told as steps
+from tests.e2e.node.place import clear_away, running_clusters
+from tests.e2e.steps import lines as steps
 from tests.servers import eventually
 from tools.cache import NotBuilt, cache_folder
 from tools.images.build import ROOT
@@ -29,7 +29,7 @@ END_S = 60.0
 def up(images: Images | None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with running(pause(), images.all if images else []) as node:
-        node.place.tell(node.cluster.kubeconfig, ROOT)
+        node.place.record(node.cluster.kubeconfig, ROOT)
         print("\n".join(steps()), flush=True)
         print(f"ready: {node.place.folder}; python -m tests.e2e run kubectl get nodes", flush=True)
         signal.pause()
@@ -37,7 +37,7 @@ def up(images: Images | None) -> None:
 
 def run(folder: Path | None, command: list[str]) -> int:
     """Run a command in the named cluster, or the youngest; return its exit status."""
-    found = told(ROOT)
+    found = running_clusters(ROOT)
     if not found or (folder and folder not in found):
         sys.exit("no such cluster runs: python -m tests.e2e up")
     state = found[folder or next(iter(found))]
@@ -53,7 +53,7 @@ def run(folder: Path | None, command: list[str]) -> int:
 
 
 def down() -> None:
-    for folder, state in told(ROOT).items():
+    for folder, state in running_clusters(ROOT).items():
         os.kill(state["pid"], signal.SIGTERM)
         eventually(lambda folder=folder: not folder.exists(), END_S)  # type: ignore[misc]
         print(f"ended {folder}")

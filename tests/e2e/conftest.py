@@ -56,7 +56,7 @@ def node(images: Images) -> Iterator[Node]:
     """Run a node with the images; check afterwards that it left nothing on the host."""
     first = _or_fail(pause)
     clear_away()
-    before = host.look()
+    before = host.state()
     with running(first, images.all) as node:
         yield node
     host.check_it_is_as(before)
@@ -156,7 +156,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             f"{number} tests of a node of our own are left out: the cluster is KUBECONFIG's"
         )
     terminalreporter.section("how long it took")
-    for line in steps.told():
+    for line in steps.lines():
         terminalreporter.write_line(line)
     reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
     for report in reports:

@@ -21,5 +21,5 @@ def token(release: Release) -> str:
 def through_the_console(release: Release, queue: str) -> dict[str, Any]:
     """Send a message through the console's API and TMQ; return what scripts/console.py reports."""
     words = (URL, token(release), queue, PLACES["tmq"])
-    told: dict[str, Any] = json.loads(run_script(release, "console.py", *words))
-    return told
+    report: dict[str, Any] = json.loads(run_script(release, "console.py", *words))
+    return report

@@ -33,12 +33,12 @@ def _logs(cluster: Cluster, pods: list[Pod]) -> list[str]:
 
 def _rings(cluster: Cluster, pods: list[Pod]) -> list[str]:
     """Return the ring status of each ring pod; a broken ring leaves its pods ready."""
-    told = []
+    texts = []
     for pod in (each["metadata"] for each in pods):
         if pod.get("labels", {}).get("app.kubernetes.io/component") == "ring":
             said = _ask(cluster, "exec", "-n", pod["namespace"], pod["name"], "--", *RING_STATUS)
-            told.append(f"{pod['name']}, {' '.join(RING_STATUS)}:\n{said}")
-    return told
+            texts.append(f"{pod['name']}, {' '.join(RING_STATUS)}:\n{said}")
+    return texts
 
 
 def _is_ready(pod: Pod) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.chart.chart import Values, together
-from tests.docs.bench import Command, commands, told, words
+from tests.docs.bench import Command, commands, parse_command, words
 from tests.e2e.release import FULL, NAME, TIMEOUT, Release
 from tests.kit.authority import Authority
 from tests.tmq.process import ROOT
@@ -83,7 +83,7 @@ class Typist:
         for number, line in enumerate(lines):
             if line.strip().startswith(("kubectl ", "helm ")):
                 text = "\n".join([line.strip(), *lines[number + 1 :]])
-                yield Command(told(text).line, "")
+                yield Command(parse_command(text).line, "")
 
     def write(self, name: str, content: str) -> None:
         """Write a file that the commands read."""

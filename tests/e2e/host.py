@@ -35,7 +35,7 @@ FOLDERS = (
 Sight = dict[str, set[str]]
 
 
-def look() -> Sight:
+def state() -> Sight:
     return {
         "mounts": {
             line.split(" - ")[0].split()[4] for line in _lines(Path("/proc/self/mountinfo").read_text())
@@ -54,7 +54,7 @@ def check_it_is_as(before: Sight) -> None:
     changes: Sight = {}
 
     def is_as_before() -> bool:
-        now = look()
+        now = state()
         changes.clear()
         changes.update({kind: before[kind] ^ now[kind] for kind in before if before[kind] != now[kind]})
         return not changes
@@ -73,11 +73,11 @@ def processes(mark: str) -> list[str]:
 def _marked(folder: Path, mark: str) -> str:
     try:
         command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-        told = command + (folder / "environ").read_text("utf-8", "replace") + (folder / "cgroup").read_text()
+        text = command + (folder / "environ").read_text("utf-8", "replace") + (folder / "cgroup").read_text()
     except OSError:
         return ""  # the process has ended
     # zombies have an empty command line
-    return command if mark in told and int(folder.name) != os.getpid() else ""
+    return command if mark in text and int(folder.name) != os.getpid() else ""
 
 
 def _control_groups() -> set[str]:

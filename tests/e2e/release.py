@@ -38,24 +38,24 @@ RING_S = 120.0
 class Ring:
     """The nodes of a release's ring, as reported by `penstock ring status --json`."""
 
-    told: Mapping[str, Any]
+    status: Mapping[str, Any]
 
     @property
     def is_whole(self) -> bool:
         """Return whether all nodes that report are in one ring, without nodes of another store."""
-        names = {node["name"] for node in self.told["nodes"] if not node["is_silent"]}
-        return self.told["is_ring"] is True and set(self.told["chains"][0]["nodes"]) == names
+        names = {node["name"] for node in self.status["nodes"] if not node["is_silent"]}
+        return self.status["is_ring"] is True and set(self.status["chains"][0]["nodes"]) == names
 
     @property
     def is_shared(self) -> bool:
         """Return whether all nodes that report are linked, with nodes of another store among them."""
-        alive = [node for node in self.told["nodes"] if not node["is_silent"]]
+        alive = [node for node in self.status["nodes"] if not node["is_silent"]]
         names = {node["name"] for node in alive}
         linked = [node[side]["name"] for node in alive for side in SIDES if node.get(side)]
         return len(linked) == len(SIDES) * len(alive) and not names.issuperset(linked)
 
     def __len__(self) -> int:
-        return sum(not node["is_silent"] for node in self.told["nodes"])
+        return sum(not node["is_silent"] for node in self.status["nodes"])
 
 
 class Release:
@@ -156,7 +156,7 @@ class Release:
         """Run `penstock` in a pod of an edge, with that pod's rights on the store, and return its output."""
         return self.kubectl("exec", f"deployment/{FULL}-tmq", "--", "penstock", *words).removesuffix("\n")
 
-    def told(self, pods: str, *words: str) -> Any:
+    def cli_json(self, pods: str, *words: str) -> Any:
         """Run `penstock ... --json` in one of these pods and return the parsed output.
 
         Raise ConnectionError if that fails, as the pod that kubectl chose may just have been killed.
@@ -173,7 +173,7 @@ class Release:
 
     def ring(self) -> Ring:
         """Return the ring as one of its pods sees it. Raise ConnectionError while none answers."""
-        return Ring(self.told(f"statefulset/{FULL}-ring", "ring", "status"))
+        return Ring(self.cli_json(f"statefulset/{FULL}-ring", "ring", "status"))
 
     def wait_one_ring(self, number: int) -> None:
         """Wait for a whole ring of `number` nodes. Raise AssertionError with the last state."""

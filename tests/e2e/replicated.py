@@ -150,8 +150,8 @@ class BelowSentinels(Replicated):
         return (state.get("num-slaves"), state.get("num-other-sentinels")) == ("2", "2")
 
     def primary(self) -> str:
-        told = self.cli("sentinel-0", "sentinel", "get-master-addr-by-name", "mymaster", options=WATCH)
-        return told.split()[0].partition(".")[0]
+        reply = self.cli("sentinel-0", "sentinel", "get-master-addr-by-name", "mymaster", options=WATCH)
+        return reply.split()[0].partition(".")[0]
 
 
 class Cluster(Replicated):

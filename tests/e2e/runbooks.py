@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.docs.runbook_commands import filled, is_well, looks
+from tests.docs.runbook_commands import diagnosis_commands, filled, is_well
 from tests.e2e.release import FULL, NAME, Release
 from tests.kubernetes.cluster import CommandFailed
 
@@ -22,14 +22,14 @@ def seen(release: Release, queue: str) -> dict[str, str]:
         "POD": release.pods(EDGE)[0]["metadata"]["name"],
         "QUEUE": queue,
     }
-    each = [filled(command, names) for command in looks()]
+    each = [filled(command, names) for command in diagnosis_commands()]
     asked = {" ".join(words): words for words in each}  # each command once
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        told = pool.map(lambda command: _told(release, command, asked[command]), asked)
-        return dict(zip(asked, told, strict=True))
+        outputs = pool.map(lambda command: _output(release, command, asked[command]), asked)
+        return dict(zip(asked, outputs, strict=True))
 
 
-def _told(release: Release, command: str, words: list[str]) -> str:
+def _output(release: Release, command: str, words: list[str]) -> str:
     program, *rest = words
     try:
         return {"kubectl": release.cluster.kubectl, "helm": release.cluster.helm}[program](*rest)

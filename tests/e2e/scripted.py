@@ -87,7 +87,7 @@ def added(release: Release, queue: str) -> int:
 
 
 def _stats(release: Release, queue: str) -> dict[str, Any]:
-    told: dict[str, Any] = eventually(
-        lambda: release.told(f"deployment/{FULL}-tmq", "queue", "show", queue), BEGIN_S
+    document: dict[str, Any] = eventually(
+        lambda: release.cli_json(f"deployment/{FULL}-tmq", "queue", "show", queue), BEGIN_S
     )
-    return dict(told["stats"])
+    return dict(document["stats"])

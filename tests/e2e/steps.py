@@ -18,6 +18,6 @@ def step(name: str) -> Iterator[None]:
         _taken.append((name, time.monotonic() - begin))
 
 
-def told() -> list[str]:
+def lines() -> list[str]:
     """Return one line per step, in the order in which they ended."""
     return [f"{seconds:7.1f} s  {name}" for name, seconds in _taken]

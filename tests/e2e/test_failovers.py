@@ -136,10 +136,10 @@ def test_two_failovers_in_a_row_lose_nothing(stores: list[Replicated], node: Nod
         store.release.wait_ready("queues")
         kept = store.release.kubectl("get", "queues", "-o", "jsonpath={.items[*].status.ackLevel}")
         assert kept == "replicated:1 replicated:1"
-    told: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     with ExitStack() as stack:
         for store in stores:
-            told.append(stack.enter_context(load(store.release, "load", *LOADED)))
+            results.append(stack.enter_context(load(store.release, "load", *LOADED)))
         for which in ("first", "second"):
             with step(f"the {which} failover of each"):
                 before = [store.primary() for store in stores]
@@ -155,7 +155,7 @@ def test_two_failovers_in_a_row_lose_nothing(stores: list[Replicated], node: Nod
                 # separates this pause of the clients from the next
                 for store, number in zip(stores, flowed, strict=True):
                     eventually(lambda store=store, n=number: added(store.release, "load") > n + 50, FLOW_S)
-    for found in told:
+    for found in results:
         print(found)
         assert found["missing_count"] == 0, found
         assert set(LOADED) <= set(found["acked"])

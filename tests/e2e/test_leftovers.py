@@ -69,7 +69,7 @@ def is_gone(folder: Path) -> bool:
 
 
 def test_sigterm_leaves_nothing() -> None:
-    before = host.look()
+    before = host.state()
     with cluster_with_a_pod() as (process, folder):
         # shows that the search finds these processes while they run
         assert any("containerd-shim" in command for command in host.processes(folder.name))
@@ -84,12 +84,12 @@ def test_sigterm_leaves_nothing() -> None:
 
 
 def test_killed_run_leaves_only_files() -> None:
-    before = host.look()
+    before = host.state()
     with cluster_with_a_pod() as (process, folder):
         process.kill()
         process.wait()
         eventually(lambda: is_gone(folder))
-        unfinished = host.look()
+        unfinished = host.state()
         assert [kind for kind in before if before[kind] != unfinished[kind]] == ["control groups"]
         assert folder.exists()
         assert str(folder) in clear_away()
@@ -98,7 +98,7 @@ def test_killed_run_leaves_only_files() -> None:
 
 
 def test_failed_start_leaves_nothing() -> None:
-    before = host.look()
+    before = host.state()
     with pytest.raises(subprocess.CalledProcessError, match="podman"), running("localhost/nobodys:1", []):
         raise AssertionError("there is no such image")
     assert clear_away() == []

@@ -118,10 +118,10 @@ def test_the_page_of_the_chart_on_an_installed_release(release: Release, typist:
 def test_commands_in_the_notes_work(release: Release, typist: Typist) -> None:
     """Check that the commands in the NOTES work; `helm test` with its check of the console is one of them."""
     with step("NOTES"):
-        told = "".join(map(typist.type, typist.notes()))
-    assert "queue.penstock.dev/orders condition met" in told
-    assert told.count("sent and received") == len(EDGES)
-    assert told.count("console at ") == 1, told
+        output = "".join(map(typist.type, typist.notes()))
+    assert "queue.penstock.dev/orders condition met" in output
+    assert output.count("sent and received") == len(EDGES)
+    assert output.count("console at ") == 1, output
 
 
 def test_queues_and_peers_become_ready(release: Release) -> None:
@@ -149,18 +149,18 @@ def listed(release: Release) -> list[dict[str, Any]]:
 
 
 def test_a_message_through_every_edge_comes_out_through_another(release: Release) -> None:
-    told = run_script(release, "cross.py", "orders", "order.in", *PLACES.values())
-    assert told.count("well") == 6, told
+    output = run_script(release, "cross.py", "orders", "order.in", *PLACES.values())
+    assert output.count("well") == 6, output
 
 
 def test_read_only_runbook_commands_work(release: Release) -> None:
     """Check that read-only commands of docs/runbooks work on a release (tests/docs/runbook_commands.py)."""
     there = {pod["metadata"]["name"] for pod in release.pods()}
-    with step("what runbooks look at"):
-        told = seen(release, "orders")
-    (pods,) = [text for words, text in told.items() if words.endswith(" -o wide")]
+    with step("read-only runbook commands"):
+        outputs = seen(release, "orders")
+    (pods,) = [text for words, text in outputs.items() if words.endswith(" -o wide")]
     assert there <= set(pods.split()), pods
-    (queues,) = [text for words, text in told.items() if words.endswith(" -- penstock queue list")]
+    (queues,) = [text for words, text in outputs.items() if words.endswith(" -- penstock queue list")]
     assert "orders" in queues
 
 
@@ -168,11 +168,11 @@ def test_console_messages_reach_edges_and_consumers_are_listed(
     release: Release,
 ) -> None:
     with step("the console asked"):
-        told = through_the_console(release, "orders")
-    assert {"orders", "asked", "load"} <= set(told["names"])
-    assert (told["stored"], told["taken"], told["is_seen"]) == (1, "by the console", True)
-    assert (told["has_page"], told["stranger"]) == (True, 401)
-    assert told["edges"] == 2 * len(EDGES)
+        found = through_the_console(release, "orders")
+    assert {"orders", "asked", "load"} <= set(found["names"])
+    assert (found["stored"], found["taken"], found["is_seen"]) == (1, "by the console", True)
+    assert (found["has_page"], found["stranger"]) == (True, 401)
+    assert found["edges"] == 2 * len(EDGES)
 
 
 def test_its_nodes_are_one_ring(release: Release) -> None:
@@ -182,9 +182,9 @@ def test_its_nodes_are_one_ring(release: Release) -> None:
 
 def test_a_failure_tells_of_rings(release: Release, cluster: Cluster) -> None:
     """Check that a diagnosis has the ring status of each pod, because a split ring leaves all pods ready."""
-    told = diagnosis(cluster)
+    texts = diagnosis(cluster)
     for pod in release.pods("ring"):
-        assert f"{pod['metadata']['name']}, penstock ring status:\ngroup 1: a ring of 2" in told
+        assert f"{pod['metadata']['name']}, penstock ring status:\ngroup 1: a ring of 2" in texts
 
 
 def test_edges_follow_queues_and_peers_in_the_same_processes(release: Release) -> None:
@@ -259,17 +259,17 @@ def test_failed_installation_gives_the_reason(release: Release, cluster: Cluster
     nowhere = {"repository": "localhost/missing", "tag": "1", "pullPolicy": "Never"}
     with pytest.raises(CommandFailed) as failure, released(cluster, images) as there:
         there.install(timeout="10s", edges=off, edgeDefaults={"image": nowhere})
-    (told,) = failure.value.__notes__
-    assert f"{FULL}-tmq" in told
-    assert "ErrImageNeverPull" in told
+    (note,) = failure.value.__notes__
+    assert f"{FULL}-tmq" in note
+    assert "ErrImageNeverPull" in note
 
 
 def test_an_upgrade_under_load_loses_nothing(release: Release) -> None:
     """Check that an upgrade loses no message and refuses no connection (docs/chart.md, Upgrade)."""
-    with load(release, "load", *LOADED) as told:
+    with load(release, "load", *LOADED) as results:
         release.upgrade(release.images.next_tag, replicas=3)
         eventually(lambda: len(release.pods()) == 3 * len(EDGES) + 3, 90)
-    check_load(told, pause_s=60, breaks=4, is_in_order=True)  # one, or one for each pod that ends
+    check_load(results, pause_s=60, breaks=4, is_in_order=True)  # one, or one for each pod that ends
     for component in (*EDGES, "operator", "console"):
         images = {pod["spec"]["containers"][0]["image"] for pod in release.pods(component)}
         target = "edge" if component in EDGES else component
@@ -281,7 +281,7 @@ def test_an_upgrade_under_load_loses_nothing(release: Release) -> None:
 def test_pods_killed_and_deleted_at_random_under_load_lose_nothing(
     release: Release, own_node: Node | None, chance: random.Random
 ) -> None:
-    with load(release, "load", *LOADED) as told:
+    with load(release, "load", *LOADED) as results:
         end, gone = time.monotonic() + DELETING_S, 0
         while time.monotonic() < end:
             others = (each for each in release.pods() if "redis" not in each["metadata"]["name"])
@@ -294,7 +294,7 @@ def test_pods_killed_and_deleted_at_random_under_load_lose_nothing(
             eventually(lambda: sum(map(is_ready, release.pods())) >= 10, 90)
         print(f"{gone} pods were killed or deleted")
     assert gone >= FEWEST_KILLED
-    check_load(told, pause_s=30, breaks=20)
+    check_load(results, pause_s=30, breaks=20)
     with step("every pod ready after that"):
         eventually(lambda: all(map(is_ready, release.pods())), 90)
     release.wait_one_ring(3)
@@ -303,7 +303,7 @@ def test_pods_killed_and_deleted_at_random_under_load_lose_nothing(
 def test_the_store_killed_and_its_pod_deleted_under_load_lose_nothing(
     release: Release, own_node: Node | None
 ) -> None:
-    with load(release, "load", *LOADED) as told:
+    with load(release, "load", *LOADED) as results:
         if own_node:
             with step("the store killed and ready again"):
                 assert kill(release, own_node, store_pod(release))
@@ -313,14 +313,14 @@ def test_the_store_killed_and_its_pod_deleted_under_load_lose_nothing(
             release.kubectl("delete", "pod", before["metadata"]["name"], "--wait=false")
             eventually(lambda: is_another(release, before), 90)
         eventually(lambda: all(map(is_ready, release.pods())), 90)
-    check_load(told, pause_s=40, breaks=40)
+    check_load(results, pause_s=40, breaks=40)
     release.wait_ready(f"{QUEUES},{PEERS}")
 
 
 def test_evictions_under_load_honour_the_budgets_and_lose_nothing(release: Release) -> None:
     """Check that evictions, as by `kubectl drain`, take one pod of an edge at a time and lose no message."""
     names = {edge: sorted(pod["metadata"]["name"] for pod in release.pods(edge)) for edge in EDGES}
-    with load(release, "load", *LOADED) as told:
+    with load(release, "load", *LOADED) as results:
         for first, second, *_ in names.values():
             evict(release, first)
             with pytest.raises(CommandFailed, match="violate the pod's disruption budget"):
@@ -330,7 +330,7 @@ def test_evictions_under_load_honour_the_budgets_and_lose_nothing(release: Relea
         for _, second, *_ in names.values():
             eventually(lambda: evicted(release, second), 30)  # noqa: B023
         eventually(lambda: all(number_ready(release, edge) == len(names[edge]) for edge in EDGES), 90)
-    check_load(told, pause_s=60, breaks=4, is_in_order=True)
+    check_load(results, pause_s=60, breaks=4, is_in_order=True)
 
 
 def test_the_only_node_is_drained_and_comes_back(release: Release, node: Node) -> None:

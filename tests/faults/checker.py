@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.faults.reading import Delivery, End, Fate, Message, Reading, Transaction
+from tests.faults.reading import Delivery, End, Message, Outcome, Reading, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def _invented(reading: Reading) -> Iterator[Violation]:
 
 
 def _check_message(message: Message) -> Iterator[Violation]:
-    if message.was_seen and message.fate is Fate.NOT_DONE:
+    if message.was_seen and message.outcome is Outcome.NOT_DONE:
         yield Violation("invented", "it was answered as failed, or aborted, but it is there", (message,))
     if message.is_stored:
         yield from _lost(message)
@@ -79,7 +79,7 @@ def _repeated(message: Message) -> Iterator[Violation]:
 
 def _partial(transaction: Transaction) -> Iterator[Violation]:
     """Check unanswered transactions; `lost`, `invented` and `repeated` cover the answered ones."""
-    if not transaction.judged or transaction.fate is not Fate.DONE:
+    if not transaction.judged or transaction.outcome is not Outcome.DONE:
         return
     missing = tuple(message for message in transaction.puts if not message.was_seen)
     if missing and len(missing) < len(transaction.puts):
@@ -113,14 +113,14 @@ def outcomes(reading: Reading) -> Counter[str]:
     found: Counter[str] = Counter()
     for message in reading.messages.values():
         own = message.transaction
-        if (own is not None and own.judged) or (own is None and message.fate is Fate.UNKNOWN):
+        if (own is not None and own.judged) or (own is None and message.outcome is Outcome.UNKNOWN):
             found["unknown messages"] += 1
-        found[f"messages {message.fate.value}"] += 1
+        found[f"messages {message.outcome.value}"] += 1
         found["dead"] += message.is_dead
         found["redelivered"] += len(message.deliveries) > 1
     for transaction in reading.transactions:
         judged = "unknown, " if transaction.judged else ""
-        found[f"transactions {judged}{transaction.fate.value}"] += 1
+        found[f"transactions {judged}{transaction.outcome.value}"] += 1
     found["deliveries"] = len(reading.deliveries)
     found["unseen takes"] = sum(map(len, reading.unseen_takes.values()))
     return found

@@ -15,7 +15,7 @@ from tests.faults.history import Connection, Ended, Fault, History, Request, Tro
 from tests.faults.plan import REPLY_TIMEOUT_S, Kind
 
 
-class Fate(enum.Enum):
+class Outcome(enum.Enum):
     """The outcome of a request, as answered to the client."""
 
     DONE = "done"
@@ -36,8 +36,8 @@ class Transaction:
     connection: Connection
     began: int  # index of TS in the connection
     ended: int = -1  # index of TE or TA; -1: neither was sent
-    fate: Fate = Fate.NOT_DONE
-    judged: bool = False  # its fate was inferred, not answered
+    outcome: Outcome = Outcome.NOT_DONE
+    judged: bool = False  # its outcome was inferred, not answered
     puts: list[Message] = field(default_factory=list)
     taken: list[Delivery] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ class Message:
     queue: str
     connection: Connection
     asked: int  # index of its ENQ
-    fate: Fate
+    outcome: Outcome
     transaction: Transaction | None = None
     deliveries: list[Delivery] = field(default_factory=list)
     is_dead: bool = False
@@ -65,7 +65,7 @@ class Message:
 
     @property
     def is_stored(self) -> bool:
-        return self.fate is Fate.DONE or (self.fate is Fate.UNKNOWN and self.was_seen)
+        return self.outcome is Outcome.DONE or (self.outcome is Outcome.UNKNOWN and self.was_seen)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -114,7 +114,7 @@ def read(
     for delivery in reading.deliveries:
         if delivery.transaction is None:
             delivery.end = _end_of_plain(delivery, quiet)
-    for transaction in sorted(reading.transactions, key=lambda found: found.fate is Fate.UNKNOWN):
+    for transaction in sorted(reading.transactions, key=lambda found: found.outcome is Outcome.UNKNOWN):
         _judge(reading, transaction)  # answered ones first: the others are inferred from them
     return reading
 
@@ -143,11 +143,11 @@ class _ConnectionReader:
                     self._end(self._transaction, index, request)
 
     def _put(self, index: int, request: Request) -> None:
-        fate = _fate(request)
+        outcome = _outcome(request)
         own = self._transaction
-        message = Message(request.body, request.queue, self._connection, index, fate, own)
+        message = Message(request.body, request.queue, self._connection, index, outcome, own)
         self._reading.messages[request.body] = message
-        if own is not None and fate is not Fate.NOT_DONE:
+        if own is not None and outcome is not Outcome.NOT_DONE:
             own.puts.append(message)
 
     def _take(self, index: int, request: Request) -> None:
@@ -175,7 +175,7 @@ class _ConnectionReader:
     def _end(self, transaction: Transaction, index: int, request: Request) -> None:
         transaction.ended = index
         if request.operation is Operation.TE:
-            transaction.fate = _fate(request)
+            transaction.outcome = _outcome(request)
         self._transaction = None
 
 
@@ -189,10 +189,10 @@ def _may_be_unseen(request: Request) -> bool:
     return not request.ok and request.answered - request.sent > REPLY_TIMEOUT_S
 
 
-def _fate(request: Request) -> Fate:
+def _outcome(request: Request) -> Outcome:
     if request.answered is None:
-        return Fate.UNKNOWN if request.sent else Fate.NOT_DONE
-    return Fate.DONE if request.ok else Fate.NOT_DONE
+        return Outcome.UNKNOWN if request.sent else Outcome.NOT_DONE
+    return Outcome.DONE if request.ok else Outcome.NOT_DONE
 
 
 def _attach(reading: Reading, dead: dict[str, list[bytes]]) -> None:
@@ -212,13 +212,13 @@ def _attach(reading: Reading, dead: dict[str, list[bytes]]) -> None:
 
 
 def _judge(reading: Reading, transaction: Transaction) -> None:
-    """Infer the fate of a transaction if necessary, and apply it to its messages and deliveries."""
-    if transaction.fate is Fate.UNKNOWN:
+    """Infer the outcome of a transaction if necessary, and apply it to its messages and deliveries."""
+    if transaction.outcome is Outcome.UNKNOWN:
         transaction.judged = True
-        transaction.fate = Fate.DONE if _seems_done(reading, transaction) else Fate.NOT_DONE
+        transaction.outcome = Outcome.DONE if _seems_done(reading, transaction) else Outcome.NOT_DONE
     for message in transaction.puts:
-        message.fate = transaction.fate
-    done = transaction.fate is Fate.DONE
+        message.outcome = transaction.outcome
+    done = transaction.outcome is Outcome.DONE
     for delivery in transaction.taken:
         delivery.end = End.SETTLED if done else End.RETURNED
 

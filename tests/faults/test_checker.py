@@ -7,7 +7,7 @@ import pytest
 from protos.tmq import Operation
 from tests.faults.checker import QueueCounts, check_counts
 from tests.faults.history import Connection, Ended, Fault, Trouble
-from tests.faults.reading import Fate, read
+from tests.faults.reading import Outcome, read
 from tests.faults.script import Q, R, Script, stored
 
 # plain messages
@@ -314,6 +314,6 @@ def test_an_unknown_outcome_is_judged_by_what_was_seen(script: Script) -> None:
     transaction(script, Operation.TE, None, b"2")
     script.drain(b"2")
     reading = read(script.history, {})
-    assert reading.messages[b"1"].fate is Fate.UNKNOWN
-    assert reading.messages[b"2"].fate is Fate.DONE
+    assert reading.messages[b"1"].outcome is Outcome.UNKNOWN
+    assert reading.messages[b"2"].outcome is Outcome.DONE
     assert reading.transactions[0].judged

@@ -16,7 +16,7 @@ from tests.faults.history import History, Request
 from tests.servers import PATIENCE_S, Server
 
 QUEUE = "orders"
-LOOK_S = 0.02
+POLL_S = 0.02
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def connect(edge: EdgeServer) -> Client:
     """Connect a client, once the edge serves."""
     async with asyncio.timeout(PATIENCE_S):
         while (client := await try_to_connect(edge)) is None:  # noqa: ASYNC110
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
     return client
 
 
@@ -80,7 +80,7 @@ async def take(client: Client) -> bytes:
     """Take the next message, once there is one."""
     async with asyncio.timeout(PATIENCE_S):
         while not (request := await ask(client, Operation.DNQ)).ok:  # noqa: ASYNC110
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
     return request.body
 
 

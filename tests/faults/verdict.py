@@ -108,7 +108,7 @@ def _tell_fault(outcome: Outcome, fault: Fault) -> str:
 
 def _tell_message(outcome: Outcome, message: Message) -> Iterator[str]:
     dead = ", dead" if message.is_dead else ""
-    yield f"  {message.body[:40]!r} ({len(message.body)} octets) in {message.queue}: {message.fate.value}{dead}"
+    yield f"  {message.body[:40]!r} ({len(message.body)} octets) in {message.queue}: {message.outcome.value}{dead}"
     yield from _tell_connection(outcome, message.connection, message.asked, message.place[0])
     for delivery in sorted(message.deliveries, key=lambda delivery: delivery.sent):
         yield f"    given out, then {delivery.end.value}:"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-LOOK_S = 0.1  # polling interval
+POLL_S = 0.1  # polling interval
 
 
 class Stuck(Exception):
@@ -20,7 +20,7 @@ async def eventually(condition: Callable[[], Awaitable[Any]], patience_s: float,
     while not await condition():
         if time.monotonic() > end:
             raise Stuck(f"{what}: not within {patience_s:g} s")
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
 
 
 async def together(*work: Coroutine[Any, Any, None]) -> None:

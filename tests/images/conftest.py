@@ -24,7 +24,7 @@ def images() -> Iterator[Images]:
     except NotBuilt as error:
         pytest.fail(str(error), pytrace=False)
     remove_leftovers()
-    before = host.look()
+    before = host.state()
     yield images
     remove_leftovers()  # podman mounts its storage while it works; a killed process leaves that to the next one
     host.check_it_is_as(before)

@@ -55,11 +55,11 @@ class Container:
         """
         self.name = f"penstock-test-{secrets.token_hex(4)}"
         self._log = folder / f"{self.name}.log"
-        told = _told(environment, files)
+        passed = _passed_in(environment, files)
         named = [f"--name={self.name}", f"--label={owner().label}", f"--timeout={LONGEST_S}"]
         own = {flag.partition(":")[0] for flag in flags}
         confined = [*(word for word in CONFINED if word.partition(":")[0] not in own), *flags]
-        self._command = [*PODMAN, "run", *confined, *named, *told, image, *args]
+        self._command = [*PODMAN, "run", *confined, *named, *passed, image, *args]
 
     def __enter__(self) -> Container:
         with self._log.open("wb") as log:
@@ -120,9 +120,9 @@ def podman(*words: str) -> str:
 
 def once(image: str, command: Sequence[str], *options: str, **environment: str) -> str:
     """Run another program in an image, and return its output; options are podman's. Raises AssertionError."""
-    told = [f"--env={name}={value}" for name, value in environment.items()]
+    passed = [f"--env={name}={value}" for name, value in environment.items()]
     named = [f"--label={owner().label}", f"--timeout={LONGEST_S}", f"--entrypoint={command[0]}"]
-    return podman("run", *CONFINED, *named, *told, *options, image, *command[1:])
+    return podman("run", *CONFINED, *named, *passed, *options, image, *command[1:])
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def started(
     name = f"penstock-test-{secrets.token_hex(4)}"
     kept = [word for word in CONFINED if word != "--rm"]
     named = [f"--name={name}", f"--label={owner().label}", f"--timeout={LONGEST_S}"]
-    podman("run", "--detach", *kept, *named, *_told(environment, files), image, *args)
+    podman("run", "--detach", *kept, *named, *_passed_in(environment, files), image, *args)
     try:
         process = Path("/proc", podman("inspect", "--format", "{{.State.Pid}}", name).strip())
         eventually(lambda: _handles_sigterm(process))
@@ -163,9 +163,9 @@ def stopped(name: str, after_s: float) -> int:
     return int(podman("inspect", "--format", "{{.State.ExitCode}}", name))
 
 
-def _told(environment: Mapping[str, str] | None, files: Mapping[str, Path] | None) -> list[str]:
-    told = [f"--env={name}={value}" for name, value in (environment or {}).items()]
-    return [*told, *(f"--volume={path}:{name}:ro" for name, path in (files or {}).items())]
+def _passed_in(environment: Mapping[str, str] | None, files: Mapping[str, Path] | None) -> list[str]:
+    passed = [f"--env={name}={value}" for name, value in (environment or {}).items()]
+    return [*passed, *(f"--volume={path}:{name}:ro" for name, path in (files or {}).items())]
 
 
 def inspect(image: str) -> dict[str, Any]:

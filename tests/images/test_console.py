@@ -25,8 +25,8 @@ ANY_PORT = {"PENSTOCK_CONSOLE__PORT": "0", "PENSTOCK_HEALTH__PORT": "0"}
 def settings(folder: Path, store_url: str) -> dict[str, Any]:
     """Return settings with one token in a file, as in the chart."""
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
-    told = {"console": {"tokens": [{"name": "ann", "role": "admin", "sha256": digest}]}}
-    (folder / "penstock.yaml").write_text(json.dumps(told))
+    document = {"console": {"tokens": [{"name": "ann", "role": "admin", "sha256": digest}]}}
+    (folder / "penstock.yaml").write_text(json.dumps(document))
     (folder / "penstock.yaml").chmod(0o644)
     environment = {**ANY_PORT, "REDIS_URL": store_url, "PENSTOCK_CONFIG": CONFIG}
     return {"environment": environment, "files": {CONFIG: folder / "penstock.yaml"}}

@@ -90,8 +90,8 @@ def test_only_the_edge_has_the_command_line(images: Images, target: str) -> None
 
 def test_everything_is_compiled_and_the_same_for_the_same_sources(images: Images, target: str) -> None:
     """Check that all files are compiled reproducibly: on a read-only file system each start would compile them."""
-    told = json.loads(once(images.of(target), ["python", "-c", COMPILED], "--user=0"))
-    assert (told["missing"], told["ours"]) == ([], [1])
+    result = json.loads(once(images.of(target), ["python", "-c", COMPILED], "--user=0"))
+    assert (result["missing"], result["ours"]) == ([], [1])
 
 
 ANY_PYTHON = """
@@ -114,8 +114,8 @@ def test_a_base_with_pip_loses_it_and_one_without_bytecode_gets_it(images: Image
     build(Image(runtime, ROOT, target="runtime", arguments={"BASE": WITH_PIP}), "buildah")
     assert once(runtime, ["sh", "-c", ANY_PYTHON]) == ""
     assert once(runtime, ["python3", "-c", "import json, pipes, ssl, venv; print('well')"]) == "well\n"
-    told = json.loads(once(runtime, ["python3", "-c", COMPILED]))
-    assert (told["missing"], told["imported"]) == ([], [1])
+    result = json.loads(once(runtime, ["python3", "-c", COMPILED]))
+    assert (result["missing"], result["imported"]) == ([], [1])
 
 
 def test_a_base_that_names_a_user_can_be_built_on(base: str) -> None:

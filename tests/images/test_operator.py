@@ -19,7 +19,7 @@ KUBECONFIG = "/kubernetes/config"
 QUEUE = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "orders"}, "spec": {}}
 
 
-def told(
+def operator_setup(
     folder: Path, cluster: Cluster, namespace: str, store_url: str, port: int
 ) -> tuple[dict[str, str], dict[str, Path]]:
     """Return environment and files for an operator with an administrator's rights."""
@@ -57,7 +57,7 @@ def test_operator_declares_a_queue_and_exits_with_0(
 ) -> None:
     store.clear()
     port = free_port()
-    environment, files = told(tmp_path, defined, namespace, store.url, port)
+    environment, files = operator_setup(tmp_path, defined, namespace, store.url, port)
     with Container(
         images.of("operator"), tmp_path, environment=environment, files=files, flags=flags
     ) as container:
@@ -73,6 +73,6 @@ def test_operator_declares_a_queue_and_exits_with_0(
 def test_sigterm_during_startup_exits_with_0(
     images: Images, tmp_path: Path, defined: Cluster, namespace: str, store: Server, after_s: float
 ) -> None:
-    environment, files = told(tmp_path, defined, namespace, store.url, free_port())
+    environment, files = operator_setup(tmp_path, defined, namespace, store.url, free_port())
     with started(images.of("operator"), environment=environment, files=files) as name:
         assert stopped(name, after_s) == 0

@@ -49,11 +49,13 @@ def test_build_commands_of_the_page_work(
     """
     digest = inspect(base)["Digest"]
     for line in LINES:
-        told = line.replace(f"{BASE}@sha256:...", f"{base.rpartition(':')[0]}@{digest}").replace(BASE, base)
-        told = told.replace(TEAM, f"{registry}/team").replace(HOST, f"{registry}/")
-        if told.startswith(".venv/bin/python "):
-            told = f"{told.replace('.venv/bin/python', sys.executable)} --base {base} --builder buildah"
-        subprocess.run(told, shell=True, cwd=ROOT, env={**building, "TARGETS": "edge"}, check=True)
+        command = line.replace(f"{BASE}@sha256:...", f"{base.rpartition(':')[0]}@{digest}").replace(
+            BASE, base
+        )
+        command = command.replace(TEAM, f"{registry}/team").replace(HOST, f"{registry}/")
+        if command.startswith(".venv/bin/python "):
+            command = f"{command.replace('.venv/bin/python', sys.executable)} --base {base} --builder buildah"
+        subprocess.run(command, shell=True, cwd=ROOT, env={**building, "TARGETS": "edge"}, check=True)
     wanted = {"localhost/penstock-edge:0.1.0-2", "localhost/penstock-operator:0.1.0-2"}
     own = f"localhost/penstock-edge:{version()}"
     assert wanted | {own, f"{registry}/penstock-edge:mine"} <= names()

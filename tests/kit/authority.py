@@ -68,6 +68,6 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="session")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+def foreign_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Return an authority that no server trusts."""
-    return Authority.create(tmp_path_factory.mktemp("stranger"))
+    return Authority.create(tmp_path_factory.mktemp("foreign"))

@@ -72,12 +72,12 @@ class Client:
         with self._lock:
             status, text = self._exchange(method, path, data, headers)
         try:
-            told: dict[str, Any] = json.loads(text)
+            response: dict[str, Any] = json.loads(text)
         except ValueError:
             raise CommandFailed([method, path], status, text.decode().strip()) from None
         if status >= 400:
-            raise CommandFailed([method, path], status, told.get("message", ""))
-        return told
+            raise CommandFailed([method, path], status, response.get("message", ""))
+        return response
 
     def _exchange(
         self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]

@@ -85,9 +85,9 @@ class Cluster:
 
     def items(self, kind: str, namespace: str = "") -> list[dict[str, Any]]:
         """Return all objects of a kind in the namespace, or in the cluster. Raises CommandFailed."""
-        told = self.api.call("GET", self.api.resource(kind).path(namespace))
-        common = {"apiVersion": told["apiVersion"], "kind": told["kind"].removesuffix("List")}
-        return [{**common, **each} for each in told["items"] or ()]
+        response = self.api.call("GET", self.api.resource(kind).path(namespace))
+        common = {"apiVersion": response["apiVersion"], "kind": response["kind"].removesuffix("List")}
+        return [{**common, **each} for each in response["items"] or ()]
 
     def patch(
         self, kind: str, name: str, patch: Document, namespace: str = "", subresource: str = ""
@@ -99,8 +99,8 @@ class Cluster:
     def delete(self, kind: str, name: str, namespace: str = "", patience_s: float = PATIENCE_S) -> None:
         """Delete an object, and return once it is gone unless patience_s is 0. Raises CommandFailed, AssertionError."""
         path = self._path(kind, name, namespace)
-        told = self.api.call("DELETE", path)
-        uid = told["details"]["uid"] if told["kind"] == "Status" else told["metadata"]["uid"]
+        response = self.api.call("DELETE", path)
+        uid = response["details"]["uid"] if response["kind"] == "Status" else response["metadata"]["uid"]
         if patience_s:
             eventually(lambda: self._is_gone(path, uid), patience_s)
 
@@ -124,8 +124,8 @@ class Cluster:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        told = self.api.call("POST", f"/apis/{AUTHORIZATION}/selfsubjectaccessreviews", review)
-        return bool(told["status"]["allowed"])
+        response = self.api.call("POST", f"/apis/{AUTHORIZATION}/selfsubjectaccessreviews", review)
+        return bool(response["status"]["allowed"])
 
     def new_token(self, namespace: str, account: str) -> str:
         """Return a token for a service account, valid for an hour. Raises CommandFailed."""

@@ -202,8 +202,8 @@ def test_every_field_is_described(content: str) -> None:
 
 
 def test_kubectl_explains_the_fields(cluster: Cluster) -> None:
-    told = cluster.kubectl("explain", "queue.spec.remote.peers")
-    assert "a peer to send to; none = all known peers of the protocol" in told
+    output = cluster.kubectl("explain", "queue.spec.remote.peers")
+    assert "a peer to send to; none = all known peers of the protocol" in output
     assert "default: " in cluster.kubectl("explain", "peer.spec.window")
     conditions = " ".join(cluster.kubectl("explain", "redrive.status.conditions").split())
     assert "True when the redrive is complete, False while it runs or waits" in conditions

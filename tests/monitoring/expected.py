@@ -59,7 +59,7 @@ def series_of(row: Row) -> Iterator[Series]:
             yield Series(pod, labels, more * 2**at, is_slow=(at + number) % 2 == 1)
 
 
-def told() -> Iterator[tuple[str, str]]:
+def all_series() -> Iterator[tuple[str, str]]:
     """Return every series with its values in promtool's notation."""
     of = numbers()
     for row in rows():
@@ -87,13 +87,13 @@ def _classes(one: Series, number: int) -> dict[str, str]:
 
 def known() -> Iterator[Known]:
     """Return all metrics of the table."""
-    of, told_by = numbers(), {row.measure.name: row for row in rows()}
+    of, row_of = numbers(), {row.measure.name: row for row in rows()}
     for board, titles in yaml.safe_load(TABLE.read_text()).items():
         for title, legends in titles.items():
             for legend, words in legends.items():
                 how, metric, what = words.split(maxsplit=2)
                 groups: dict[str, list[Series]] = {}
-                for one in series_of(told_by[metric]):
+                for one in series_of(row_of[metric]):
                     groups.setdefault(one.shown(LEGEND.findall(legend)), []).append(one)
                 found = {
                     labels: _number(how, what, of[metric], together) for labels, together in groups.items()

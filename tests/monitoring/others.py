@@ -82,7 +82,7 @@ class Others:
         node = NodeProgram(self._url, self._folder, self._beacons)
         self._nodes.append(node)
         eventually(node.has_started)
-        eventually(lambda: node.told()["predecessor"] and node.told()["successor"])
+        eventually(lambda: node.status()["predecessor"] and node.status()["successor"])
         os.kill(node.process.pid, signal.SIGSTOP)
         self._keeper.put(RINGED, b"one")
 

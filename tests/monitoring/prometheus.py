@@ -90,10 +90,10 @@ class Prometheus:
         """Return the response of its API."""
         place = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(words)}"
         with urlopen(place, timeout=20) as answer:
-            told = json.load(answer)
-        assert told["status"] == "success", told
-        assert not told.get("warnings"), told
-        return told["data"]
+            response = json.load(answer)
+        assert response["status"] == "success", response
+        assert not response.get("warnings"), response
+        return response["data"]
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         """Return labels and value of each current series."""

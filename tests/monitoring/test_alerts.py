@@ -74,11 +74,11 @@ def the_store_is_away(world: World, prometheus: Prometheus) -> None:
     """Every process that needs the store alerts."""
     world.store.kill9()
     sounds(prometheus, *OF_THE_STORE)
-    told = scraped(
+    found = scraped(
         lambda: prometheus.firing().get("PenstockEdgeNotReady", []), until=lambda found: len(found) == 4
     )
     pods = {f"{NAME}-{edge}-0" for edge in ("pubsub", "ring", "rqp", "tmq")}
-    assert {labels["pod"] for labels in told} == pods
+    assert {labels["pod"] for labels in found} == pods
     world.store.restart()
     ends(prometheus, OF_THE_STORE)
 

@@ -91,7 +91,7 @@ def test_every_panel_shows_data_of_real_processes(world: World, new_prometheus: 
     world.others.meet()
     shows_something_in_every_panel(world, prometheus)
     shows_what_is_chosen(prometheus)
-    scraped(lambda: untold(world), until=lambda missing: not missing)
+    scraped(lambda: without_series(world), until=lambda missing: not missing)
     lint(scrape(target) for target in pods.values())
 
 
@@ -124,7 +124,7 @@ def shows_something_in_every_panel(world: World, prometheus: Prometheus) -> None
 
 def stir(world: World) -> None:
     """Cause the events that panels show."""
-    world.look()
+    world.use_console()
     world.traffic.lose()
     world.others.talk()
     world.keeper.kill("dying", 1)
@@ -163,11 +163,13 @@ def shows_what_is_chosen(prometheus: Prometheus) -> None:
     assert (labels["edge"], pods) == ("tmq", 1)
 
 
-def untold(world: World) -> list[str]:
+def without_series(world: World) -> list[str]:
     """Return metrics of the table without series; every existing series matches the table."""
     world.others.talk()
-    told = [found for target in world.targets().values() for found in families(scrape(target)).items()]
-    for name, family in told:
+    families_found = [
+        found for target in world.targets().values() for found in families(scrape(target)).items()
+    ]
+    for name, family in families_found:
         check(name, family)
-    sampled = {name for name, family in told if family.samples}
-    return sorted((set(ROWS) - {name for name, _ in told}) | (set(ROWS) - sampled - UNBORN))
+    sampled = {name for name, family in families_found if family.samples}
+    return sorted((set(ROWS) - {name for name, _ in families_found}) | (set(ROWS) - sampled - UNBORN))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.monitoring.boards import METRIC, Ask, asks, every_board
-from tests.monitoring.expected import EAST, known, told
+from tests.monitoring.expected import EAST, all_series, known
 from tests.monitoring.reckoning import NOW_S, Known, check, rises, stands
 from tests.monitoring.test_table import OF_CONTROL, ROWS
 from tools.dashboards.board import RELEASE
@@ -24,7 +24,7 @@ OF_SEVERAL = (
 def test_every_query_computes_the_value_of_its_panel(tmp_path: Path) -> None:
     """Each metric has its own value, so that wrong metrics and sums are found."""
     table = list(known())
-    check(tmp_path, dict(told()), table)
+    check(tmp_path, dict(all_series()), table)
     there = {ask.called for board in every_board() for ask in asks(board)}
     assert {each.called for each in (*table, *OF_SEVERAL)} == there
     assert len(table) + len(OF_SEVERAL) == len(there)
@@ -46,7 +46,7 @@ def test_variables_filter_series(tmp_path: Path) -> None:
         for name in choices(board, ask)
     ]
     assert len(unmatched) > 3 * 120
-    check(tmp_path, {**dict(told()), **of_several()}, unmatched)
+    check(tmp_path, {**dict(all_series()), **of_several()}, unmatched)
 
 
 def choices(board: dict[str, Any], ask: Ask) -> set[str]:
@@ -54,8 +54,8 @@ def choices(board: dict[str, Any], ask: Ask) -> set[str]:
     offered = {each["name"] for each in board["templating"]["list"][1:]}
     metrics = [ROWS[name.removesuffix("_bucket")] for name in METRIC.findall(ask.expr)]
     are_of_edges = not any(row.who in OF_CONTROL for row in metrics)
-    told_apart = {label for row in metrics for label in row.labels}
-    return offered & {"namespace", "release", *told_apart, *(("job", "pod") if are_of_edges else ())}
+    distinguishing = {label for row in metrics for label in row.labels}
+    return offered & {"namespace", "release", *distinguishing, *(("job", "pod") if are_of_edges else ())}
 
 
 def test_ratios_and_ages_are_computed(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class Traffic:
                         self._faults.append(error)
 
     def place(self, edge: str, listener: str) -> Place:
-        found = self._up.told["edges"][edge]["listeners"][listener]
+        found = self._up.announcement["edges"][edge]["listeners"][listener]
         return found["host"], found["port"]
 
     def _line(self, edge: str, listener: str) -> Any:

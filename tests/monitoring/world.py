@@ -46,18 +46,18 @@ class World:
         """Return targets by component, with the labels of a PodMonitor."""
         places: dict[str, tuple[str, int]] = {
             name: (edge["health"]["host"], edge["health"]["port"])
-            for name, edge in self.up.told["edges"].items()
+            for name, edge in self.up.announcement["edges"].items()
         }
-        console = self.up.told["console"]["health"]
+        console = self.up.announcement["console"]["health"]
         places["console"] = (console["host"], console["port"])
         (health,) = self.bridge.events("health_listening")
         places |= {"sysv": (health["host"], health["port"]), "operator": ("127.0.0.1", self.operator.port)}
         return {name: Target(*place, _labels(name)) for name, place in places.items()}
 
-    def look(self) -> None:
+    def use_console(self) -> None:
         """Send requests to the console."""
-        url = f"{self.up.told['console']['url']}api/v1/overview"
-        token = Path(self.up.told["console"]["tokenFile"]).read_text().strip()
+        url = f"{self.up.announcement['console']['url']}api/v1/overview"
+        token = Path(self.up.announcement["console"]["tokenFile"]).read_text().strip()
         request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(request, timeout=10) as answer:
             answer.read()
@@ -68,9 +68,9 @@ class World:
         remote = {"protocol": "rqp-mca", "queueId": number, "peers": [peer]}
         self.keeper.declare(name, remote=remote)
 
-    def report(self, **told: Any) -> None:
+    def report(self, **fields: Any) -> None:
         """Store a report, as the analytics job does."""
-        found = report(**{"now_ms": int(time.time() * 1000), **told})
+        found = report(**{"now_ms": int(time.time() * 1000), **fields})
         self.store.call("SET", REPORT, b"%d " % found.now_ms + found.encode())
 
 
@@ -117,7 +117,7 @@ def world(folder: Path, defined: Cluster, namespace: str) -> Iterator[World]:
             made.lead("here", ONWARD, OTHER_NUMBER, *made.traffic.place("rqp", "mca"))
             made.lead("nowhere", "stuck", UNKNOWN_NUMBER, "127.0.0.1", 1)
             keeper.put("stuck", b"one")
-            made.look()
+            made.use_console()
             eventually(lambda: keeper.find("passing"))
             made.seen.delete("queue", "passing")
             made.traffic.start()

@@ -33,13 +33,13 @@ class Keeper:
         return asyncio.run(once())
 
     def find(self, name: str) -> Queue | None:
-        async def look(desk: Desk) -> Queue | None:
+        async def read(desk: Desk) -> Queue | None:
             try:
                 return await desk.store.catalogue.find(name)
             except (QueueUnknown, NotInitialised):
                 return None
 
-        return self.do(look)
+        return self.do(read)
 
     def spec(self, name: str) -> QueueSpec:
         """Return the spec of a queue that exists."""
@@ -66,10 +66,10 @@ class Keeper:
         self.do(remove)
 
     def stats(self, name: str) -> dict[str, Any]:
-        async def look(desk: Desk) -> dict[str, Any]:
+        async def read(desk: Desk) -> dict[str, Any]:
             return await desk.store.listing.stats(await desk.store.catalogue.find(name))
 
-        return self.do(look)
+        return self.do(read)
 
     def put(self, name: str, *messages: bytes) -> None:
         async def put(desk: Desk) -> None:
@@ -98,12 +98,12 @@ class Keeper:
         self.do(kill)
 
     def dead(self, name: str) -> list[bytes]:
-        async def look(desk: Desk) -> list[bytes]:
+        async def read(desk: Desk) -> list[bytes]:
             queue = await desk.store.catalogue.find(name)
             letters = DeadLetters(desk.store.get_domain(queue.domain), queue)
             return [letter.body async for letter in letters.matching()]
 
-        return self.do(look)
+        return self.do(read)
 
     def runs(self, name: str) -> int:
         """Return the number of redrives that the store counts for the queue."""
@@ -136,11 +136,11 @@ class Keeper:
     def peers(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Return owner and addresses by name."""
 
-        async def look(desk: Desk) -> dict[str, tuple[str, tuple[str, ...]]]:
+        async def read(desk: Desk) -> dict[str, tuple[str, tuple[str, ...]]]:
             found = await desk.store.peers.all()
             return {one.name: (one.owner, one.spec.addresses) for one in found if isinstance(one, Peer)}
 
-        return self.do(look)
+        return self.do(read)
 
     def apply_peer(self, name: str, owner: str, **spec: Any) -> None:
         async def apply(desk: Desk) -> None:

@@ -8,20 +8,20 @@ import sys
 from pathlib import Path
 
 from tests.cli.test_startup import NAMELESS
-from tests.early import told_to_end_while
+from tests.early import sigterm_during_import
 from tests.kubernetes.cluster import Cluster
 from tests.operator.program import PATIENCE_S, OperatorProgram
 from tests.servers import Server
 
 
 def test_sigterm_ends_the_operator_during_imports(tmp_path: Path) -> None:
-    assert told_to_end_while("kopf", ["penstock_operator"], tmp_path) == 0
+    assert sigterm_during_import("kopf", ["penstock_operator"], tmp_path) == 0
 
 
 def test_uninstall_ignores_sigterm(tmp_path: Path) -> None:
     """Check that `uninstall` ignores SIGTERM: it removes finalizers that would hang, and ends in time on its own."""
     words = ["uninstall", "--release", "r", "--namespace", "n", "--deployment", "d"]
-    assert told_to_end_while("kopf", ["penstock_operator", *words], tmp_path) == -signal.SIGTERM
+    assert sigterm_during_import("kopf", ["penstock_operator", *words], tmp_path) == -signal.SIGTERM
 
 
 def test_user_id_without_a_name_suffices(

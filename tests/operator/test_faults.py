@@ -243,8 +243,8 @@ def test_killed_at_random(
             elif not has(seen, name) or name in wanted:
                 wanted[name] = number + 1
                 seen.apply(queue(name, maxLength=number + 1, deletionPolicy="Delete"))
-        looked = partial(running.metric, "penstock_operator_looks_total")
-        eventually(lambda looked=looked: looked() >= chance.randrange(1, 6))
+        reconciliations = partial(running.metric, "penstock_operator_looks_total")
+        eventually(lambda reconciliations=reconciliations: reconciliations() >= chance.randrange(1, 6))
         running.kill()
         running = new_operator()
     for name, length in wanted.items():

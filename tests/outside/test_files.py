@@ -60,12 +60,12 @@ def read(name: str, path: Path, text: bytes) -> str:
     """Read it; return what the reader complains of, '' if it takes it. Any other exception is a fault of the reader."""
     path.write_bytes(text)
     _, reader, complaint = READERS[name]
-    told = ""
+    message = ""
     try:
         reader(path)
     except complaint as error:
-        told = str(error)
-    return told
+        message = str(error)
+    return message
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -77,8 +77,8 @@ def test_damaged_file_raises_only_the_readers_error(name: str, tmp_path: Path, d
     left_out = data.draw(st.integers(0, 20))
     put_in = data.draw(SNIPPETS | st.text(max_size=5))
     text = sample[:at] + put_in + sample[at + left_out :]
-    told = read(name, tmp_path / name, text.encode("utf-8", "surrogatepass"))
-    assert not told or str(tmp_path / name) in told
+    message = read(name, tmp_path / name, text.encode("utf-8", "surrogatepass"))
+    assert not message or str(tmp_path / name) in message
 
 
 @pytest.mark.parametrize("name", ["penstock.yaml", "queues.yaml", "kubeconfig"])
@@ -104,6 +104,6 @@ def test_bad_document_is_reported_with_its_position(
     "text", ["- 1", "contexts: 5", "current-context: a", KUBECONFIG.replace("server", "serves")]
 )
 def test_kubeconfig_without_a_cluster_is_reported(text: str, tmp_path: Path) -> None:
-    told = read("kubeconfig", tmp_path / "config", text.encode())
-    assert told.startswith(f"kubeconfig {tmp_path}/config: ")
-    assert "its cluster" in told
+    message = read("kubeconfig", tmp_path / "config", text.encode())
+    assert message.startswith(f"kubeconfig {tmp_path}/config: ")
+    assert "its cluster" in message

@@ -108,14 +108,14 @@ class SendingAgent:
                 case Remove() | PutBack() | MoveToEnd() | Bury() | Hold():
                     self.end(action)
 
-    def end(self, fate: Remove | PutBack | MoveToEnd | Bury | Hold) -> None:
+    def end(self, action: Remove | PutBack | MoveToEnd | Bury | Hold) -> None:
         entry, self.entry = self.entry, None
         assert entry is not None
         if entry in self.queue:
             self.queue.remove(entry)
-        if isinstance(fate, MoveToEnd | Bury):
-            entry.message = Outgoing(entry.message.quality, entry.message.id, fate.kept)
-        match fate:
+        if isinstance(action, MoveToEnd | Bury):
+            entry.message = Outgoing(entry.message.quality, entry.message.id, action.kept)
+        match action:
             case Remove():
                 self.removed[entry.body] += 1
             case PutBack() | MoveToEnd():
@@ -182,9 +182,9 @@ class SendingAgent:
             if self.world.random.random() < 0.5:
                 self.do(self.machine.sent(self.world.now))
             else:  # reported only after the receiver may have answered; a crash may come between
-                self.world.soon(told)
+                self.world.soon(report_sent)
 
-        def told() -> None:
+        def report_sent() -> None:
             if attempt == self.attempt:
                 self.do(self.machine.sent(self.world.now))
 

@@ -211,10 +211,10 @@ class AnySession(RuleBasedStateMachine):
         self.said: list[object] = []
         self.was_approved = False
 
-    @rule(pause=st.sampled_from([0.0, 1.0, 4.0, 6.0]), looks=st.booleans())
-    def time_passes(self, pause: float, looks: bool) -> None:
+    @rule(pause=st.sampled_from([0.0, 1.0, 4.0, 6.0]), polls=st.booleans())
+    def time_passes(self, pause: float, polls: bool) -> None:
         self.now += pause
-        if looks:
+        if polls:
             self.hear(self.session.on_time(self.now))
             due = self.session.deadline()
             assert due is None or due > self.now

@@ -90,7 +90,7 @@ class World(RuleBasedStateMachine):
         self.links: dict[str, Link] = {}
         self.put_so_far = 0
         self.confirmed: set[int] = set()  # by the peer, on the connection that they were sent on
-        self.fate: Counter[int] = Counter()  # how often a message left the queue
+        self.departures: Counter[int] = Counter()  # how often a message left the queue
         self.last_number = -1  # of those that left it
 
     # --- work of the service
@@ -141,7 +141,7 @@ class World(RuleBasedStateMachine):
         message = self.line.popleft()
         assert message.number > self.last_number  # in the order of the queue, none twice
         self.last_number = message.number
-        self.fate[message.number] += 1
+        self.departures[message.number] += 1
         return message
 
     def check_moves(self, actions: list) -> None:
@@ -267,7 +267,7 @@ class World(RuleBasedStateMachine):
     def withdraw(self) -> None:
         self.carry_out(self.sender.withdraw())
         while len(self.line) > self.sender.unconfirmed:
-            self.fate[self.line.pop().number] += 1
+            self.departures[self.line.pop().number] += 1
 
     def expire(self, count: int) -> None:
         out = self.sender.unconfirmed
@@ -275,12 +275,12 @@ class World(RuleBasedStateMachine):
         if count:
             self.carry_out(self.sender.expire(count))
             for _ in range(count):
-                self.fate[self.line[out].number] += 1
+                self.departures[self.line[out].number] += 1
                 del self.line[out]
 
     def abandon(self) -> None:
         self.carry_out(self.sender.abandon())
-        self.fate.update(message.number for message in self.line)
+        self.departures.update(message.number for message in self.line)
         self.line.clear()
         assert self.sender.state is State.IDLE
 
@@ -289,10 +289,10 @@ class World(RuleBasedStateMachine):
     @invariant()
     def no_message_is_lost_or_leaves_twice(self) -> None:
         assert self.sender.waiting == len(self.line)
-        assert set(self.fate.values()) <= {1}
+        assert set(self.departures.values()) <= {1}
         here = {message.number for message in self.line}
-        assert here.isdisjoint(self.fate)
-        assert len(here) + len(self.fate) == self.put_so_far
+        assert here.isdisjoint(self.departures)
+        assert len(here) + len(self.departures) == self.put_so_far
 
     @invariant()
     def it_waits_for_what_is_awaited_and_never_for_the_past(self) -> None:

@@ -26,12 +26,12 @@ async def test_queue_that_admits_only_the_text_service_is_bridged(edge: LiveEdge
     await client.publish(b"order.new", b"a")
     assert await bodies(edge, queue) == [(b"a", "order.new")]
     pipe = edge.tools.open_domain().pipe
-    told: list[Any] = []
+    outcomes: list[Any] = []
     for each, source in ((queue, "tmq"), (shown, "tmq"), (shown, "pubsub")):
-        pipe.messages.publish(Source(Client(source)), each, [records.encode(b"b")], "test", told.append)
-    await until(lambda: len(told) == 3)
-    denied = [isinstance(one, AccessDenied) for one in told]
-    assert (denied.count(True), [one for one in told if one == []]) == (2, [[]])
+        pipe.messages.publish(Source(Client(source)), each, [records.encode(b"b")], "test", outcomes.append)
+    await until(lambda: len(outcomes) == 3)
+    denied = [isinstance(one, AccessDenied) for one in outcomes]
+    assert (denied.count(True), [one for one in outcomes if one == []]) == (2, [[]])
     assert await client.line() == b"MESSAGE 1 b\n"
 
 

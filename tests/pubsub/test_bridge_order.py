@@ -22,11 +22,11 @@ Outcome = Refusals | StoreError
 
 
 class SlowLog:
-    """A log for a bridge: `asked` are the sends, in order, `looks` the reads of the table."""
+    """A log for a bridge: `asked` are the sends, in order, `reads` the reads of the table."""
 
     def __init__(self) -> None:
         self.asked: list[Send] = []
-        self.looks: list[asyncio.Future[Subscriptions]] = []
+        self.reads: list[asyncio.Future[Subscriptions]] = []
         self.domain = SimpleNamespace(
             pipe=SimpleNamespace(waiting=SimpleNamespace(congested=False, max_bytes=64 << 20))
         )
@@ -35,14 +35,14 @@ class SlowLog:
         self.asked.append(send)
 
     async def subscriptions(self) -> Subscriptions:
-        self.looks.append(asyncio.get_running_loop().create_future())
-        return await self.looks[-1]
+        self.reads.append(asyncio.get_running_loop().create_future())
+        return await self.reads[-1]
 
-    async def tell(self, version: str, *patterns: str) -> None:
+    async def answer_read(self, version: str, *patterns: str) -> None:
         """Answer a read of the table."""
-        await until(lambda: self.looks)
+        await until(lambda: self.reads)
         queue = Queue("q", "1", "main", "", QueueSpec(domain="main", ack_level="fsync"))
-        self.looks.pop().set_result(Subscriptions(version, (Subscription(queue, patterns),) * bool(patterns)))
+        self.reads.pop().set_result(Subscriptions(version, (Subscription(queue, patterns),) * bool(patterns)))
 
     def take(self) -> list[Send]:
         """Return the sends since the last call."""
@@ -57,7 +57,7 @@ def texts(sends: list[Send]) -> list[bytes]:
 async def opened(log: SlowLog, *patterns: str) -> Bridge:
     bridge = Bridge(cast(Log, log))
     opening = asyncio.create_task(bridge.open())
-    await log.tell("1", *patterns)
+    await log.answer_read("1", *patterns)
     await opening
     return bridge
 
@@ -79,7 +79,7 @@ async def test_refused_sends_are_repeated_before_later_ones() -> None:
     answers += [send(bridge, b"SEND t %d\n" % number) for number in range(2, 4)]
     old[1].done(BindingsChanged())
     assert log.take() == []
-    await log.tell("2")
+    await log.answer_read("2")
     await until(lambda: log.asked)
     new = log.take()
     assert texts(new) == [b"SEND t %d\n" % number for number in range(4)]
@@ -103,7 +103,7 @@ async def test_repeats_wait_until_all_sends_are_answered() -> None:
     old = log.take()
     old[0].done(BindingsChanged())
     send(bridge, b"SEND t 3\n")
-    await log.tell("2")
+    await log.answer_read("2")
     await until(lambda: bridge.bindings.version == "2")
     assert log.asked == []
     send(bridge, b"SEND t 4\n")
@@ -129,7 +129,7 @@ async def test_run_keeps_its_order_when_bindings_change() -> None:
     assert texts(old) == [b"SEND a 0\n", b"SEND b 1\n", b"SEND a 2\n"]
     for each in old:
         each.done(BindingsChanged())
-    await log.tell("2", "b")
+    await log.answer_read("2", "b")
     await until(lambda: log.asked)
     new = log.take()
     assert texts(new) == [b"SEND a 0\n", b"SEND b 1\n", b"SEND a 2\n"]

@@ -100,7 +100,7 @@ async def test_origin_is_kept_on_every_path(new_server: NewServer, start: Start)
     edges = await graph(GRAPHS["chain"], new_server, start)
     await send_all(await edges[0].client(), b"t", numbered("m", 50))
     await hold_the_same(*edges)
-    told = [
+    sequences = [
         {
             (entry.origin, entry.first + i): line
             for entry in found
@@ -108,8 +108,8 @@ async def test_origin_is_kept_on_every_path(new_server: NewServer, start: Start)
         }
         for found in [await entries(edge) for edge in edges]
     ]
-    assert all(each == told[0] for each in told)
-    assert sorted(number for _, number in told[0]) == list(range(1, 51))
+    assert all(each == sequences[0] for each in sequences)
+    assert sorted(number for _, number in sequences[0]) == list(range(1, 51))
 
 
 async def test_one_of_two_connections_to_a_neighbour_is_followed(new_server: NewServer, start: Start) -> None:

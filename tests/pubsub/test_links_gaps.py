@@ -68,10 +68,10 @@ async def test_restored_store_recovers_messages_from_any_neighbour(
         await until(restored.is_ready)
         await stores_again(restored)
 
-        async def told_of_gaps() -> bool:
+        async def has_gaps() -> bool:
             return await figure(restored, "gaps") > 0
 
-        await until(told_of_gaps)
+        await until(has_gaps)
         cable.plug_in()
         await has_all(restored, big(300))
     assert await figure(restored, "gaps") == 0

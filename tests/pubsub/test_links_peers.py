@@ -89,8 +89,8 @@ async def test_peers_that_cannot_be_linked_are_logged_once(new_server: NewServer
         await linked(edge)
         await until(lambda: dialled >= 5)
         await until(lambda: len(edge.log.events("link_down")) >= 3)
-        told = [line.neighbour for line in edge.log.events("link_down")]  # type: ignore[attr-defined]
-        assert sorted(told) == sorted(addresses)
+        down = [line.neighbour for line in edge.log.events("link_down")]  # type: ignore[attr-defined]
+        assert sorted(down) == sorted(addresses)
         assert edge.value("penstock_links_down") == len(addresses)
         await edge.tools.peers.delete("lost")
         await unlinked(edge)

@@ -256,6 +256,6 @@ async def test_messages_trimmed_before_sending_are_a_gap(new_server: NewServer, 
         elif words[0] == b"GAP":
             numbers.append(range(int(words[3]), int(words[4]) + 1))
         await neighbour.say(b"BEAT")
-    told = sorted(number for part in numbers for number in part)
-    assert told == list(range(1, sent + 1))
+    received = sorted(number for part in numbers for number in part)
+    assert received == list(range(1, sent + 1))
     assert any(len(part) > 1 for part in numbers)

@@ -55,10 +55,10 @@ async def test_a_link_with_certificates_on_both_sides(
 
 
 async def test_a_neighbour_of_another_authority_is_refused(
-    new_server: NewServer, start: Start, authority: Authority, stranger: Authority
+    new_server: NewServer, start: Start, authority: Authority, foreign_authority: Authority
 ) -> None:
     """Check that a neighbour of another authority is refused and the reason is logged (4.3)."""
-    one = await start(await store(new_server), **listening(stranger.listener()))
+    one = await start(await store(new_server), **listening(foreign_authority.listener()))
     neighbours = [one.link_address]
     two = await start(await store(new_server), neighbours=neighbours, **dialling(authority.dialler()))
     await never_meets(two, "CERTIFICATE_VERIFY_FAILED: unable to get local issuer certificate")
@@ -66,11 +66,11 @@ async def test_a_neighbour_of_another_authority_is_refused(
 
 
 async def test_neighbour_without_a_certificate_is_refused(
-    new_server: NewServer, start: Start, authority: Authority, stranger: Authority
+    new_server: NewServer, start: Start, authority: Authority, foreign_authority: Authority
 ) -> None:
     """Check that a neighbour without a required certificate is refused without a greeting (4.3)."""
     one = await start(await store(new_server), **listening(authority.mutual()))
-    foreign = stranger.dialler("two.example.org")
+    foreign = foreign_authority.dialler("two.example.org")
     tls = authority.dialler() | {"certificate": foreign["certificate"], "key": foreign["key"]}
     two = await start(await store(new_server), neighbours=[one.link_address], **dialling(tls))
     await never_meets(two, "the connection ended before both sides had greeted")

@@ -75,16 +75,16 @@ def shown(text: bytes, ascii_only: bool) -> bytes:
 @given(st.lists(texts, max_size=6), st.booleans(), st.booleans())
 @example([b"caf\xc3\xa9 \\", b"plain \\", b"\x7f"], True, True)
 def test_a_client_gets_its_line_ends_and_its_charset(
-    texts_told: list[bytes], crlf: bool, ascii_only: bool
+    texts: list[bytes], crlf: bool, ascii_only: bool
 ) -> None:
     """Check that a client gets its line ends and charset: only lines outside the charset are escaped.
 
     (pubsub.md 1.1, 5.3)
     """
     end = b"\r\n" if crlf else b"\n"
-    expected = [b"MESSAGE 1 " + shown(text, ascii_only) + end for text in texts_told]
-    told = b"".join(b"MESSAGE 1 " + text + b"\n" for text in texts_told)
-    assert for_client(told, crlf, ascii_only) == b"".join(expected)
+    expected = [b"MESSAGE 1 " + shown(text, ascii_only) + end for text in texts]
+    messages = b"".join(b"MESSAGE 1 " + text + b"\n" for text in texts)
+    assert for_client(messages, crlf, ascii_only) == b"".join(expected)
 
 
 def test_every_byte_is_escaped_for_ascii() -> None:
@@ -93,11 +93,11 @@ def test_every_byte_is_escaped_for_ascii() -> None:
     Bytes >= 128 become \xNN in lower case; a backslash is doubled only in lines with escapes.
     """
     every = bytes(range(32, 256))
-    told = for_client(b"".join(b"MESSAGE 1 %c\n" % byte for byte in every), crlf=False, ascii_only=True)
-    assert told == b"".join(b"MESSAGE 1 %b\n" % shown(bytes([byte]), True) for byte in every)
+    escaped = for_client(b"".join(b"MESSAGE 1 %c\n" % byte for byte in every), crlf=False, ascii_only=True)
+    assert escaped == b"".join(b"MESSAGE 1 %b\n" % shown(bytes([byte]), True) for byte in every)
     whole = for_client(b"MESSAGE 1 %b\n" % every, crlf=False, ascii_only=True)
     assert whole == b"MESSAGE 1 %b\n" % shown(every, True)
-    assert told.isascii()
+    assert escaped.isascii()
     assert rb"Z[\\]^" in whole
 
 
@@ -106,8 +106,8 @@ def test_texts_full_of_line_heads_take_linear_time() -> None:
     text = b"SEND x " * (1 << 20)
     block = as_block([(b"x", text), (b"x", b""), (b"y", text)])
     assert [tag for tag, _ in runs(block)] == [b"x", b"y"]
-    told = render(block[: -len(text) - 8], b"x", (b"1", b"2"))
-    assert told == b"MESSAGE 1 %b\nMESSAGE 2 %b\nMESSAGE 1 \nMESSAGE 2 \n" % (text, text)
-    assert len(for_client(told + b"MESSAGE 3 \xff" + text, crlf=True, ascii_only=True)) == len(
-        told
+    rendered = render(block[: -len(text) - 8], b"x", (b"1", b"2"))
+    assert rendered == b"MESSAGE 1 %b\nMESSAGE 2 %b\nMESSAGE 1 \nMESSAGE 2 \n" % (text, text)
+    assert len(for_client(rendered + b"MESSAGE 3 \xff" + text, crlf=True, ascii_only=True)) == len(
+        rendered
     ) + 4 + 14 + len(text)

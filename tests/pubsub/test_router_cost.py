@@ -14,30 +14,30 @@ ALPHABET = b"abcdefghij"
 class Counted(bytes):
     """A tag that counts how often it is hashed, compared or indexed."""
 
-    looks = 0
+    accesses = 0
 
     def __hash__(self) -> int:
-        self.looks += 1
+        self.accesses += 1
         return super().__hash__()
 
     def __eq__(self, other: object) -> bool:
-        self.looks += 1
+        self.accesses += 1
         return super().__eq__(other)
 
     def __getitem__(self, at: Any) -> Any:
-        self.looks += 1
+        self.accesses += 1
         return super().__getitem__(at)
 
     def startswith(self, *arguments: Any) -> bool:
-        self.looks += 1
+        self.accesses += 1
         return super().startswith(*arguments)
 
 
-def looks(router: Router[int], tag: bytes) -> tuple[int, int]:
+def match_cost(router: Router[int], tag: bytes) -> tuple[int, int]:
     """Return how often a match uses the tag, and how many items it finds."""
     counted = Counted(tag)
     found = len(router.match(counted))
-    return counted.looks, found
+    return counted.accesses, found
 
 
 def others(number: int) -> list[bytes]:
@@ -53,8 +53,8 @@ def test_a_match_costs_no_more_among_very_many_that_do_not(is_prefix: bool) -> N
         for tag in others(number):
             router.add(tag, is_prefix, 0)
         router.add(b"zz", is_prefix, 1)
-    assert looks(few, b"zz") == looks(many, b"zz")
-    steps, found = looks(many, others(1)[0])
+    assert match_cost(few, b"zz") == match_cost(many, b"zz")
+    steps, found = match_cost(many, others(1)[0])
     assert found == 1
     assert steps <= 2 * (len(others(1)[0]) + 2)
 
@@ -68,10 +68,10 @@ def test_a_match_costs_as_much_as_it_finds() -> None:
     for depth in (1, 10, 100):
         for length in range(1, depth + 1):
             router.add(b"z" * length, True, length)
-        cost.append(looks(router, b"z" * depth + b"y"))
+        cost.append(match_cost(router, b"z" * depth + b"y"))
     for (steps, found), depth in zip(cost, (1, 10, 100), strict=True):
         assert found >= depth
         assert steps <= 2 * depth + 4
     for item in range(10_000):
         router.add(b"z", True, item)
-    assert looks(router, b"z" * 100 + b"y") == (cost[-1][0], cost[-1][1] + 10_000)
+    assert match_cost(router, b"z" * 100 + b"y") == (cost[-1][0], cost[-1][1] + 10_000)

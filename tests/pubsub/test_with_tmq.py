@@ -53,9 +53,13 @@ async def test_send_can_be_taken_by_the_command_line(edge: LiveEdge, penstock: C
     await edge.declare("orders", **subscribing("order.*"))
     sender = await edge.client()
     await sender.publish(b"order.a", b"a pump")
-    told = json.loads(await penstock("get", "orders", "--json"))
-    assert (told["body"], told["encoding"], told["attributes"]) == ("a pump", "utf-8", {"tag": "order.a"})
-    assert told["origin"] == "text 127.0.0.1"
+    message = json.loads(await penstock("get", "orders", "--json"))
+    assert (message["body"], message["encoding"], message["attributes"]) == (
+        "a pump",
+        "utf-8",
+        {"tag": "order.a"},
+    )
+    assert message["origin"] == "text 127.0.0.1"
 
 
 async def test_copy_over_a_link_has_its_store_of_origin(

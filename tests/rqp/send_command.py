@@ -22,7 +22,7 @@ class Ended:
     """The exit code, the JSON output and the JSON error of a command."""
 
     code: int
-    told: dict[str, Any]
+    output: dict[str, Any]
     complaint: dict[str, Any]
 
 

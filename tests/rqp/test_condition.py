@@ -38,15 +38,15 @@ async def test_each_reason_is_logged_once(edge: LiveEdge, condition: Condition) 
         condition.report_failure(f"data_timeout: for the {round}. time")
         condition.report_failure("no_receiver: no machine has it")
         assert edge.value(STUCK, protocol="rqp-mca") == 1
-    told = [
+    expected = [
         "messages are not delivered: data_timeout: for the 0. time",
         "messages are not delivered: no_receiver: no machine has it",
     ]
-    assert logged(edge) == told
+    assert logged(edge) == expected
     condition.set("")
     assert edge.value(STUCK, protocol="rqp-mca") == 0
     condition.report_failure("no_receiver: no machine has it")
-    assert logged(edge) == [*told, told[1]]
+    assert logged(edge) == [*expected, expected[1]]
 
 
 async def test_store_has_the_latest_condition_and_the_error_count(
@@ -62,8 +62,8 @@ async def test_store_has_the_latest_condition_and_the_error_count(
     condition.report_failure("no_receiver: no machine has it")
     condition.set("held: 3 too old")
 
-    async def told() -> bool:
+    async def is_stored() -> bool:
         stats = await edge.stats(queue)
         return (stats["condition"], stats["send_errors"]) == ("held: 3 too old", 3)
 
-    await until(told)
+    await until(is_stored)

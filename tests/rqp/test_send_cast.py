@@ -27,7 +27,7 @@ async def test_from_one_system_to_another(
     goal = await keyed(there)
     await remote(here)
     ended = await sent(server, *TO_7, how, "hello")
-    assert (ended.code, ended.told) == (0, {"queue": "out", "state": state}), ended
+    assert (ended.code, ended.output) == (0, {"queue": "out", "state": state}), ended
     await until(lambda: there.bodies(goal))
     assert await there.bodies(goal) == [b"hello"]
 
@@ -53,7 +53,7 @@ async def test_wait_follows_a_message_moved_to_the_end(
             assert approval.msg_type is Quality.HIGH_QUALITY
             await receiver.confirm(approval, Result.SUCCESS)
         ended = await command.ended()
-        assert (ended.code, ended.told) == (0, CONFIRMED), ended
+        assert (ended.code, ended.output) == (0, CONFIRMED), ended
 
 
 async def test_wait_reports_a_message_always_refused(
@@ -66,7 +66,7 @@ async def test_wait_reports_a_message_always_refused(
         for _ in range(2):
             assert await receiver.receive(Result.FAILURE) == b"mine"
         ended = await command.ended()
-    assert (ended.code, ended.told["state"], ended.complaint["error"]) == (1, "dead", "unconfirmed"), ended
+    assert (ended.code, ended.output["state"], ended.complaint["error"]) == (1, "dead", "unconfirmed"), ended
     assert ended.complaint["message"].endswith("2 times FAILURE, the last from 127.0.0.2")
     assert [letter.reason for letter in await edge.dead(queue)] == ["unconfirmed"]
 
@@ -95,7 +95,7 @@ async def test_error_ends_the_wait(server: Server, machines: Machines, receiver:
     queue = await remote(edge)
     ended = await sent(server, *TO_7, "mine")
     assert ended.code == 5
-    assert ended.told == {"queue": "out", "state": "waits", "reason": "no_answer"}
+    assert ended.output == {"queue": "out", "state": "waits", "reason": "no_answer"}
     assert ended.complaint["message"].endswith(": the message stays in out and will be sent later")
     assert await receiver.receive(Result.SUCCESS) == b"mine"
     await until(lambda: edge.is_empty(queue))

@@ -36,7 +36,7 @@ async def test_from_one_system_to_another(new_server: NewServer, start: Start) -
     goal = await there.tools.catalogue.find("goal")
     for number in range(3):
         ended = await sent(east, *TO_7, "--reliable", f"m{number}")
-        assert (ended.code, ended.told) == (0, CONFIRMED), ended
+        assert (ended.code, ended.output) == (0, CONFIRMED), ended
         assert await there.bodies(goal) == [b"m%d" % each for each in range(number + 1)]
 
 
@@ -44,7 +44,7 @@ async def test_unreliable_message_is_sent(new_server: NewServer, start: Start) -
     """Check that an unreliable message is removed once sent, without a confirmation (3)."""
     there, east = await two_systems(new_server, start)
     ended = await sent(east, *TO_7, "--unreliable", "perhaps")
-    assert (ended.code, ended.told) == (0, {"queue": "away", "state": "sent"}), ended
+    assert (ended.code, ended.output) == (0, {"queue": "away", "state": "sent"}), ended
     goal = await there.tools.catalogue.find("goal")
     await until(lambda: there.bodies(goal))
 
@@ -66,7 +66,7 @@ async def test_confirmations_of_other_messages_do_not_count(
         assert command.waits
         call.confirm(1)
         ended = await command.ended()
-        assert (ended.code, ended.told) == (0, CONFIRMED), ended
+        assert (ended.code, ended.output) == (0, CONFIRMED), ended
         call.confirm(1)
     await until(lambda: edge.is_empty(queue))
 
@@ -91,7 +91,7 @@ async def test_wait_reports_a_peer_that_does_not_confirm(server: Server, start: 
         assert await call.body() == b"mine"
         ended = await command.ended()
     assert ended.code == 5
-    assert ended.told == {"queue": "away", "state": "waits", "reason": ended.complaint["error"]}
+    assert ended.output == {"queue": "away", "state": "waits", "reason": ended.complaint["error"]}
     assert ended.complaint["error"] in ("data_timeout", "no_receiver")
     assert ended.complaint["message"].endswith("not confirmed within 4 s: the message is still in away")
     stats = await edge.stats(queue)
@@ -106,11 +106,11 @@ async def test_wait_reports_a_missing_receiver(server: Server, start: Start, pee
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.05)
     queue = await edge.remote("away")
     ended = await sent(server, *TO_7, "--unreliable", "lost")
-    assert (ended.code, ended.told["state"], ended.complaint["error"]) == (1, "dead", "no_receiver"), ended
+    assert (ended.code, ended.output["state"], ended.complaint["error"]) == (1, "dead", "no_receiver"), ended
     assert ended.complaint["message"].endswith("no_receiver: no peer has queue 7")
     assert [letter.body for letter in await edge.dead(queue)] == [b"lost"]
     ended = await sent(server, *TO_7, "--timeout", "2", "kept")
-    assert (ended.code, ended.told["state"], ended.complaint["error"]) == (5, "waits", "no_receiver"), ended
+    assert (ended.code, ended.output["state"], ended.complaint["error"]) == (5, "waits", "no_receiver"), ended
     assert "no peer has queue 7; not confirmed within 2 s" in ended.complaint["message"]
 
 
@@ -124,7 +124,7 @@ async def test_error_ends_the_wait(server: Server, start: Start, peer: McaPeer) 
     for number in (1, 2):  # the second is put in when the queue's condition shows the error already
         ended = await sent(server, *TO_7, f"m{number}")
         assert ended.code == 5
-        assert ended.told == {"queue": "away", "state": "waits", "reason": "no_receiver"}
+        assert ended.output == {"queue": "away", "state": "waits", "reason": "no_receiver"}
         assert ended.complaint["message"] == (
             "no peer has queue 7: the message stays in away and will be sent later"
         )
@@ -164,7 +164,7 @@ async def test_wait_survives_a_killed_edge(
             assert command.waits
             again.confirm()
             ended = await command.ended()
-            assert (ended.code, ended.told) == (0, CONFIRMED), ended
+            assert (ended.code, ended.output) == (0, CONFIRMED), ended
     assert await edge.is_empty(queue)
 
 
@@ -175,8 +175,8 @@ async def test_both_kinds_are_sent_through_one_queue(server: Server, start: Star
     async with SendCommand(server, *TO_7, "--unreliable", "perhaps") as command:
         call = await peer.reserved()
         assert await call.body(UNRELIABLE) == b"perhaps"
-        assert (await command.ended()).told["state"] == "sent"
+        assert (await command.ended()).output["state"] == "sent"
     async with SendCommand(server, *TO_7, "--reliable", "surely") as command:
         assert await call.body() == b"surely"
         call.confirm()
-        assert (await command.ended()).told["state"] == "confirmed"
+        assert (await command.ended()).output["state"] == "confirmed"

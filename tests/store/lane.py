@@ -105,7 +105,7 @@ class Lane:
         total = [0, 0, 0]
         for member in self.client.call("SMEMBERS", self.keys.lots(session)):
             qid, lot = member.decode().split(" ")
-            reported = self.function("sweep", [*own, *by_id[qid].keys], session, lot, self.keys.wake_channel)
-            total = [a + b for a, b in zip(total, reported, strict=True)]
+            counts = self.function("sweep", [*own, *by_id[qid].keys], session, lot, self.keys.wake_channel)
+            total = [a + b for a, b in zip(total, counts, strict=True)]
         self.function("bury_session", own, session)
         return total[0], total[1], total[2]

@@ -58,7 +58,7 @@ class Logbook:
         """Declare a queue that subscribes, and update the known bindings."""
         bindings = {"text": {"subscribe": patterns}}
         queue = await self.desk.queue(name, bindings=bindings, **spec)
-        await self.look()
+        await self.refresh()
         return queue
 
     async def publishing(self, name: str, tag: str, **spec: Any) -> Queue:
@@ -69,7 +69,7 @@ class Logbook:
         """Replace the queue's document."""
         await self.desk.store.catalogue.declare(queue.name, QueueSpec(**spec), "test", replace=True)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         self.known = await self.log.subscriptions()
 
     # verbs

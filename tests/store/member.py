@@ -29,13 +29,13 @@ class Member:
         self.edge = edge
         self.asked: list[Mapping[str, Any]] = []
         self.topics: dict[str, Topic] = {"numbers": self.numbers}
-        self.told: dict[str, Any] = {}
+        self.facts: dict[str, Any] = {}
 
     def __call__(self, reason: str, number: int) -> None:
         return None
 
     def about(self) -> dict[str, Any]:
-        return self.told
+        return self.facts
 
     def numbers(self, args: Mapping[str, Any]) -> Iterable[Item]:
         """Return `count` items with texts of `octets`; arguments `wrong` and `bug` raise the respective error."""

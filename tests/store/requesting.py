@@ -27,27 +27,27 @@ class Node:
     desk: Desk
     source: Source = field(default_factory=lambda: Source(INTERNAL_CLIENT))
 
-    async def _told(self, verb: str, *args: Any) -> Any:
-        reported: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        getattr(self.desk.pipe.idempotent, verb)(self.source, *args, reported.set_result)
-        answer = await reported
+    async def _ask(self, verb: str, *args: Any) -> Any:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        getattr(self.desk.pipe.idempotent, verb)(self.source, *args, future.set_result)
+        answer = await future
         if isinstance(answer, StoreError):
             raise answer
         return answer
 
     async def push(self, request: bytes, queue: Queue, body: bytes, keep_ms: int = KEEP_MS) -> Outcome:
         (record,) = encode(body)
-        answer: Outcome = await self._told("publish", RequestId(request, keep_ms), queue, record, "ring node")
+        answer: Outcome = await self._ask("publish", RequestId(request, keep_ms), queue, record, "ring node")
         return answer
 
     async def pull(
         self, request: bytes, queue: Queue, *, largest: int = LARGEST, keep_ms: int = KEEP_MS
     ) -> Pulled | Nothing:
-        answer: Pulled | Nothing = await self._told("pull", request, queue, largest, keep_ms)
+        answer: Pulled | Nothing = await self._ask("pull", request, queue, largest, keep_ms)
         return answer
 
     async def settle(self, request: bytes, queue: Queue) -> Settlement:
-        answer: Settlement = await self._told("settle", request, queue)
+        answer: Settlement = await self._ask("settle", request, queue)
         return answer
 
 
@@ -58,7 +58,7 @@ def given(answer: Pulled | Nothing) -> tuple[bytes, bool]:
     return body, answer.again
 
 
-async def looks(desk: Desk, queue: Queue) -> tuple[int, int, int]:
+async def queue_counts(desk: Desk, queue: Queue) -> tuple[int, int, int]:
     """Return the numbers of ready, in-flight and settled messages."""
     stats = await desk.stats(queue)
     return stats["ready"], stats["in_flight"], stats["acked"]

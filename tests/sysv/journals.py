@@ -29,8 +29,8 @@ def kernel_writes(journal: Journal, body: bytes, mtype: int) -> None:
 
 def take(journal: Journal, body: bytes, mtype: int = 1, *, seen: bool = True) -> None:
     """Plan and receive a message, up to the octets that the kernel writes."""
-    look = (len(body), crc32(KERNEL_LONG.pack(mtype) + body)) if seen else (UNSEEN, 0)
-    journal.plan(QUEUE, Format.RAW, len(body), *look)
+    peeked = (len(body), crc32(KERNEL_LONG.pack(mtype) + body)) if seen else (UNSEEN, 0)
+    journal.plan(QUEUE, Format.RAW, len(body), *peeked)
     kernel_writes(journal, body, mtype)
 
 
@@ -47,11 +47,11 @@ def asides(path: Path) -> list[Path]:
     return list(path.parent.glob("*.damaged-*"))
 
 
-def at_each_line(work: Callable[[], object], look: Callable[[], None]) -> None:
-    """Call `look` at each line of `work`, where the process might be killed."""
+def at_each_line(work: Callable[[], object], check: Callable[[], None]) -> None:
+    """Call `check` at each line of `work`, where the process might be killed."""
 
     def trace(*_: object) -> object:
-        look()
+        check()
         return trace
 
     sys.settrace(trace)  # type: ignore[arg-type]

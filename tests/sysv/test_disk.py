@@ -83,10 +83,10 @@ async def test_failing_disk_is_reported(disk: Disk, bridge: LiveBridge, key: int
         existing(key).send(body)
     await carried(bridge, 3)
     assert await bridge.bodies(queue) == bodies
-    (told, *_) = bridge.log.events("sysv_waits", reason="no_sync")
+    (event, *_) = bridge.log.events("sysv_waits", reason="no_sync")
     journal = bridge.journal / f"{format_key(key)}.journal"
     assert (
-        told.getMessage()
+        event.getMessage()
         == f"the journal {journal} was not flushed to the disk: [Errno 5] Input/output error"
     )
     assert bridge.log.events("sysv_goes_on", reason="no_sync")

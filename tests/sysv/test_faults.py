@@ -66,9 +66,9 @@ async def test_failing_message_does_not_block_others(
     assert (letter.body, letter.reason) == (b"poison", "fault")
     assert letter.error == "ZeroDivisionError('not foreseen')"
     assert len(tries) == FAULT_TRIES
-    told = faults(bridge)
-    assert len(told) == FAULT_TRIES
-    assert all(text.startswith("internal error in mapping orders at message ") for text in told)
+    errors = faults(bridge)
+    assert len(errors) == FAULT_TRIES
+    assert all(text.startswith("internal error in mapping orders at message ") for text in errors)
     assert bridge.log.events("sysv_waits", reason="fault", mapping="orders")
     assert bridge.value("penstock_sysv_dead_total", mapping="orders", reason="fault") == 1
     assert bridge.value(FAULTS) == FAULT_TRIES
@@ -144,6 +144,6 @@ async def test_failed_outbound_mapping_restarts_from_its_journal(
     await until(lambda: bridge.value(WAITING, mapping="orders") == 1)
     await carried(bridge, 2)
     assert await bridge.bodies(queue) == [b"one", b"two"]
-    (told,) = faults(bridge)
-    assert told.startswith("internal error in mapping orders at message 1 of the journal ")
+    (error,) = faults(bridge)
+    assert error.startswith("internal error in mapping orders at message 1 of the journal ")
     assert bridge.value(WAITING, mapping="orders") == 0

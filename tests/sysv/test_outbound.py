@@ -126,9 +126,9 @@ async def test_message_for_a_deleted_queue(bridge: LiveBridge, key: int, program
     await sent(program, key, 1, b"1", b"2", b"3")
     await until(lambda: bridge.log.events("sysv_waits", reason="queue_paused"))
     await bridge.tools.catalogue.delete(queue)
-    (told,) = await until(lambda: bridge.log.events("sysv_waits", reason="queue_unknown"))
+    (event,) = await until(lambda: bridge.log.events("sysv_waits", reason="queue_unknown"))
     journal = bridge.journal / f"{format_key(key)}.journal"
-    assert told.getMessage() == (
+    assert event.getMessage() == (
         f"queue 'orders' does not exist, and a message for it is in the journal {journal}: create the queue, or "
         f"restart with key {format_key(key)} mapped to another queue, which then gets the message"
     )

@@ -44,8 +44,8 @@ records = st.builds(
 def planned(record: Record, *, seen: bool = False) -> bytearray:
     """Return a record before `msgrcv`."""
     taken = KERNEL_LONG.pack(record.mtype) + record.body
-    look = (len(record.body), crc32(taken)) if seen else (UNSEEN, 0)
-    plan = Plan(record.journal, record.number, record.format, record.queue, *look)
+    peeked = (len(record.body), crc32(taken)) if seen else (UNSEEN, 0)
+    plan = Plan(record.journal, record.number, record.format, record.queue, *peeked)
     return bytearray(encode_plan(plan) + bytes(ROOM))
 
 

@@ -41,20 +41,20 @@ async def test_large_msgmax_does_not_slow_small_messages(
     set_limit("msgmax", (1 << 31) - 1)
     written: list[int] = []
     offered: list[int] = []
-    pwrite, look = os.pwrite, LocalQueue.peek
+    pwrite, peek = os.pwrite, LocalQueue.peek
 
     def counting_pwrite(fd: int, data: bytes, offset: int) -> int:
         written.append(len(data))
         return pwrite(fd, data, offset)
 
-    def counting_look(queue: LocalQueue, address: int, room: int) -> int | None:
+    def counting_peek(queue: LocalQueue, address: int, room: int) -> int | None:
         offered.append(room)
-        return look(queue, address, room)
+        return peek(queue, address, room)
 
     await bridge.queue("orders")
     await bridge.open(out(key))
     monkeypatch.setattr(os, "pwrite", counting_pwrite)
-    monkeypatch.setattr(LocalQueue, "peek", counting_look)
+    monkeypatch.setattr(LocalQueue, "peek", counting_peek)
     assert journal_of(bridge, key).stat().st_size == MAX_SIZE
     for number in range(20):
         existing(key).send(b"%02d" % number)
@@ -64,12 +64,12 @@ async def test_large_msgmax_does_not_slow_small_messages(
 
 
 @pytest.mark.usefixtures("own_kernel")
-@pytest.mark.parametrize("can_look", [True, False], ids=["look", "no_look"])
+@pytest.mark.parametrize("can_peek", [True, False], ids=["peek", "no_peek"])
 async def test_messages_of_all_sizes(
-    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch, can_look: bool
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch, can_peek: bool
 ) -> None:
     """Check messages of all sizes, also on a kernel that cannot show them in advance."""
-    if not can_look:
+    if not can_peek:
         monkeypatch.setattr(LocalQueue, "peek", lambda *_: None)
     set_limit("msgmax", 65_536)
     set_limit("msgmnb", 1 << 20)
@@ -89,13 +89,13 @@ async def test_message_received_by_another_after_the_peek(
     real = LocalQueue.peek
     stolen: list[object] = []
 
-    def look(queue: LocalQueue, address: int, room: int) -> int | None:
+    def peek(queue: LocalQueue, address: int, room: int) -> int | None:
         size = real(queue, address, room)
         if size == len(b"small"):
             stolen.append(existing(key).receive(block=False))
         return size
 
-    monkeypatch.setattr(LocalQueue, "peek", look)
+    monkeypatch.setattr(LocalQueue, "peek", peek)
     queue = await bridge.queue("orders")
     local = make(key)
     local.send(b"small")
@@ -132,5 +132,5 @@ async def test_failed_growth_changes_nothing(
     await carried(bridge, 2)
     assert faults < 0
     assert await bridge.bodies(queue) == [b"before", b"x" * 20_000]
-    (told,) = bridge.log.events("sysv_waits", reason="no_space")
-    assert "has no room for 16,384 octets: Input/output error" in told.getMessage()
+    (event,) = bridge.log.events("sysv_waits", reason="no_space")
+    assert "has no room for 16,384 octets: Input/output error" in event.getMessage()

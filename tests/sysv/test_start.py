@@ -38,9 +38,9 @@ async def refused(bridge: LiveBridge, mappings: Mappings) -> str:
 
 async def test_in_and_out_of_the_same_queue(bridge: LiveBridge, key: int) -> None:
     await bridge.queue("orders")
-    told = await refused(bridge, {"a": mapping("in", key, "orders"), "b": mapping("out", key, "orders")})
+    error = await refused(bridge, {"a": mapping("in", key, "orders"), "b": mapping("out", key, "orders")})
     local = f"local queue {format_key(key)}"
-    assert told == f"the mappings form a loop: queue orders -> {local} -> queue orders"
+    assert error == f"the mappings form a loop: queue orders -> {local} -> queue orders"
     assert find(key) is None  # no queue was created
 
 
@@ -264,8 +264,8 @@ async def test_remove_on_exit_removes_created_queues(bridge: LiveBridge, keys: K
     existing(full).send(b"unread")
     await bridge.stop()
     assert [find(key) is None for key in (ours, full, theirs)] == [True, True, False]
-    told = bridge.log.events("sysv_removed")
-    assert {(getattr(line, "mapping", ""), getattr(line, "messages", 0)) for line in told} == {
+    removed = bridge.log.events("sysv_removed")
+    assert {(getattr(line, "mapping", ""), getattr(line, "messages", 0)) for line in removed} == {
         (str(ours), 0),
         (str(full), 1),
     }
@@ -291,5 +291,5 @@ async def test_remove_on_exit_keeps_queues_of_programs(bridge: LiveBridge, keys:
     await until(lambda: find(again))
     await bridge.stop()
     assert [find(key) is None for key in (noticed, unnoticed, again)] == [False, False, True]
-    told = [getattr(line, "mapping", "") for line in bridge.log.events("sysv_removed")]
-    assert told == ["again"]
+    removed = [getattr(line, "mapping", "") for line in bridge.log.events("sysv_removed")]
+    assert removed == ["again"]

@@ -8,9 +8,9 @@ import ssl
 
 from protos import tmq
 from protos.tmq import Dialect, Operation
-from tests.plain_client import PATIENCE_S, PlainClient, connected, told
+from tests.plain_client import PATIENCE_S, PlainClient, answer_or_none, connected
 
-__all__ = ["PATIENCE_S", "Client", "told"]
+__all__ = ["PATIENCE_S", "Client", "answer_or_none"]
 
 
 class Client(PlainClient):

@@ -111,8 +111,8 @@ async def test_access_depends_on_the_certificate(make_edge: MakeEdge, tmp_path: 
 
     by_common_name = await comes("till.example.org", "shop 7")
     by_dns_name = await comes("depot.example.org", "any name")
-    stranger = await comes("shop.example.org", "shop 8")
-    assert await stranger.open(b"orders") is None
+    unknown = await comes("shop.example.org", "shop 8")
+    assert await unknown.open(b"orders") is None
     mqid = await by_common_name.open(b"orders")
     assert mqid is not None
     await by_common_name.put(mqid, b"1")

@@ -16,7 +16,7 @@ from tests.tmq.process import EdgeProgram
 MIB = 1 << 20
 Q = tmq.mqid_of(b"q")
 AT_MOST_S = 1.0
-LOOKS = 20
+ROUNDS = 20
 FLOOD = tmq.encode_create(b"")
 
 
@@ -33,7 +33,7 @@ async def test_others_are_served_during_a_flood(server: Server, tmp_path: Path) 
         try:
             await asyncio.wait_for(answered.begun.wait(), 20)
             late_s: list[float] = []
-            for _ in range(LOOKS):
+            for _ in range(ROUNDS):
                 before, started = answered.octets, time.monotonic()
                 assert await other.select(Q) == 0
                 assert (await program.page("/healthz"))[0] == 200

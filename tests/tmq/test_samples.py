@@ -15,11 +15,11 @@ async def test_edge_reports_its_connections_and_queues_in_samples(make_edge: Mak
 
     async def samples(kind: str) -> list[dict[str, str]]:
         link = edge.tools.get_domain("main").link
-        told = await link.call("XRANGE", "ps:{main}:samples", "-", "+")
-        found = [{f[i].decode(): f[i + 1].decode() for i in range(0, len(f), 2)} for _, f in told]
+        entries = await link.call("XRANGE", "ps:{main}:samples", "-", "+")
+        found = [{f[i].decode(): f[i + 1].decode() for i in range(0, len(f), 2)} for _, f in entries]
         return [sample for sample in found if sample["kind"] == kind and sample["edge"] == "tmq"]
 
-    async def told() -> bool:
+    async def is_counted() -> bool:
         traffic = edge.listeners["document"].traffic
         seen = await samples("edge")
         sums = [
@@ -27,7 +27,7 @@ async def test_edge_reports_its_connections_and_queues_in_samples(make_edge: Mak
         ]
         return sums == [traffic.received, traffic.sent, 2] and seen[-1]["connections"] == "1"
 
-    await until(told)
+    await until(is_counted)
     (sample,) = await samples("queue")
     assert (sample["queue"], sample["in"], sample["in_octets"]) == ("q", "1", "5")
     assert {sample["process"] for sample in await samples("edge")} == {sample["process"]}

@@ -64,9 +64,9 @@ async def test_internal_error_is_counted_and_logged(
     async def work() -> None:
         raise RuntimeError("asked for it")
 
-    reported = await outcome(service, work())
-    assert type(reported) is StoreError
-    assert str(reported) == "asked for it"
+    error = await outcome(service, work())
+    assert type(error) is StoreError
+    assert str(error) == "asked for it"
     assert service.metrics.registry.get_sample_value("penstock_local_errors_total", {"edge": "tmq"}) == 1
     assert [getattr(line, "action", None) for line in caplog.records] == ["queue_work_failed"]
 

@@ -10,7 +10,7 @@ from protos import tmq
 from services.store.redis import link
 from tests.live import until
 from tests.servers import Server
-from tests.tmq.client import Client, told
+from tests.tmq.client import Client, answer_or_none
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge
 
@@ -33,7 +33,9 @@ async def test_stopped_and_continued(edge: LiveEdge, own_server: Server) -> None
     for client in clients[1:]:
         await client.queue(b"q")
     own_server.stop()
-    outcomes = asyncio.gather(*(told(client.enq(mqid, b"%d" % n)) for n, client in enumerate(clients)))
+    outcomes = asyncio.gather(
+        *(answer_or_none(client.enq(mqid, b"%d" % n)) for n, client in enumerate(clients))
+    )
     found_out = await outcomes
     own_server.cont()
     await until(edge.is_ready)
@@ -59,9 +61,11 @@ async def test_requests_fail_while_the_store_is_stopped(edge: LiveEdge, own_serv
     assert await te.dnq(Q) == b"1"
     assert await te.enq(TARGET, b"moved")
     own_server.stop()
-    changes = asyncio.gather(*map(told, (te.te(), create.create(b"new"), delete.delete(b"old"))))
-    looks = asyncio.gather(told(dnq.dnq(Q)), told(select.select(Q)), told(opener.open(b"q")))
-    (done, made, removed), (body, number, mqid) = await changes, await looks
+    changes = asyncio.gather(*map(answer_or_none, (te.te(), create.create(b"new"), delete.delete(b"old"))))
+    reads = asyncio.gather(
+        answer_or_none(dnq.dnq(Q)), answer_or_none(select.select(Q)), answer_or_none(opener.open(b"q"))
+    )
+    (done, made, removed), (body, number, mqid) = await changes, await reads
     own_server.cont()
     await until(edge.is_ready)
     assert True not in (done, made, removed), "an OK from a stopped store"

@@ -10,7 +10,7 @@ from protos import tmq
 from services.store import Store
 from tests.live import until
 from tests.servers import Server
-from tests.tmq.client import Client, told
+from tests.tmq.client import Client, answer_or_none
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge
 
@@ -174,7 +174,7 @@ async def test_empty(edge: LiveEdge, own_server: Server) -> None:
     mqid = await client.queue(b"q")
     await client.put(mqid, b"lost with the store")
     own_server.call("FLUSHALL")
-    assert await told(client.enq(mqid, b"no")) is not True
+    assert await answer_or_none(client.enq(mqid, b"no")) is not True
     await until(lambda: not edge.is_ready())
     other = await edge.client()
     assert not await other.create(b"q")
@@ -185,4 +185,4 @@ async def test_empty(edge: LiveEdge, own_server: Server) -> None:
     fresh = await edge.client()
     assert await fresh.open(b"q") is None
     assert await fresh.drain(await fresh.queue(b"q")) == []
-    assert await told(client.enq(mqid, b"no")) is not True
+    assert await answer_or_none(client.enq(mqid, b"no")) is not True

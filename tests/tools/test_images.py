@@ -65,8 +65,8 @@ def test_every_target_is_built_with_the_projects_version_on_the_base_that_is_giv
     done = images("--base", "base:1", "--prefix", "registry.test/", "--source", source)
     asked = [line.split(" ", 1)[1] for line in done.stderr.splitlines()]
     arguments = f"--build-arg VERSION={version()} --build-arg BASE=base:1"
-    told = {"base.name": "base:1", "source": source}  # no revision, as this machine has no git
-    labels = " ".join(f"--label org.opencontainers.image.{name}={value}" for name, value in told.items())
+    values = {"base.name": "base:1", "source": source}  # no revision, as this machine has no git
+    labels = " ".join(f"--label org.opencontainers.image.{name}={value}" for name, value in values.items())
     assert asked == [
         f"build {arguments} {labels} --target {target} --tag registry.test/penstock-{target}:{version()} {ROOT}"
         for target in targets()

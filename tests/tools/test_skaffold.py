@@ -65,8 +65,8 @@ def values_of(*profiles: str) -> dict[str, str]:
 @cache
 def rendered(*profiles: str) -> list[dict[str, Any]]:
     """Render the chart with the values; its schema rejects unknown ones."""
-    told = [word for name, value in values_of(*profiles).items() for word in ("--set", f"{name}={value}")]
-    command = [find("helm"), "template", RELEASE["name"], str(ROOT / RELEASE["chartPath"]), *told]
+    flags = [word for name, value in values_of(*profiles).items() for word in ("--set", f"{name}={value}")]
+    command = [find("helm"), "template", RELEASE["name"], str(ROOT / RELEASE["chartPath"]), *flags]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document]

@@ -53,10 +53,10 @@ def unit(folder: Path, *words: str, **tests: str) -> tuple[int, str]:
 def test_tests_that_pass_alone_are_named(tmp_path: Path) -> None:
     status, printed = unit(tmp_path, late=FAILS_ONCE, protos=FAILS_ONCE, analytics__spark=FAILS_ONCE)
     assert status == 0
-    told = printed.split("passed alone, to be fixed:\n")
-    assert told[1].startswith("  tests/late/test_late.py::test_it\n")
-    assert told[2].startswith("  tests/protos/test_protos.py::test_it\n")
-    assert told[3].startswith("  tests/analytics/spark/test_analytics__spark.py::test_it\n")
+    sections = printed.split("passed alone, to be fixed:\n")
+    assert sections[1].startswith("  tests/late/test_late.py::test_it\n")
+    assert sections[2].startswith("  tests/protos/test_protos.py::test_it\n")
+    assert sections[3].startswith("  tests/analytics/spark/test_analytics__spark.py::test_it\n")
 
 
 def test_tests_that_fail_again_stay_failed(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_many_failures_and_those_found_by_chance_are_not_run_again(tmp_path: Pat
     many = {f"protos__late{number}": FAILS_ONCE for number in range(9)}
     status, printed = unit(tmp_path, faults=FAILS_ONCE, **many)
     assert status != 0
-    told = printed.split("failed, and not run again (more than 8 tests, or one of tests/faults):\n")
-    assert told[1].startswith("  tests/faults/test_faults.py::test_it\n")
-    assert told[2].count("tests/protos/late") == 9
+    sections = printed.split("failed, and not run again (more than 8 tests, or one of tests/faults):\n")
+    assert sections[1].startswith("  tests/faults/test_faults.py::test_it\n")
+    assert sections[2].count("tests/protos/late") == 9
     assert "to be fixed" not in printed

@@ -160,5 +160,5 @@ def _values(pairs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _value(value: dict[str, Any]) -> Any:
-    ((kind, told),) = value.items()
-    return int(told) if kind == "intValue" else told
+    ((kind, content),) = value.items()
+    return int(content) if kind == "intValue" else content

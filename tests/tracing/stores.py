@@ -16,7 +16,7 @@ from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.domain import Timing
 
 NAME = "test"
-LOOK_S = 0.05  # how often dead letters are read
+POLL_S = 0.05  # how often dead letters are read
 
 
 class TracedStore(Store):
@@ -24,7 +24,7 @@ class TracedStore(Store):
 
     def __init__(self, url: str, recorder: Recorder | None, metrics: Metrics) -> None:
         metrics.store_observer.recorder = recorder
-        timing = Timing(upkeep_s=LOOK_S)
+        timing = Timing(upkeep_s=POLL_S)
         super().__init__(url, NAME, timing=timing, observe=metrics.store_observer)
         self._metrics = metrics
 

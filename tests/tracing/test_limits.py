@@ -79,7 +79,11 @@ async def _settle_all(store: TracedStore, queue: Queue) -> None:
 async def _same_traces(collector: Collector, *names: str) -> None:
     """Check that each admitted trace has a span of each name, once all are exported."""
 
-    def told(name: str) -> list[str]:
+    def trace_ids(name: str) -> list[str]:
         return sorted(span.trace_id for span in collector.of_name(name))
 
-    await until(lambda: len(told(names[0])) >= MOST and all(told(name) == told(names[0]) for name in names))
+    await until(
+        lambda: (
+            len(trace_ids(names[0])) >= MOST and all(trace_ids(name) == trace_ids(names[0]) for name in names)
+        )
+    )

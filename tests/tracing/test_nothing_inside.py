@@ -47,7 +47,7 @@ async def test_spans_contain_no_bodies_and_attributes(server: Server, collector:
         )
         await client.settle(await client.take(later, 10))
         await collector.has(*TOLD)
-    told = collector.raw()
+    raw = collector.raw()
     for secret in (BODY, NAME.encode(), VALUE.encode()):
         for shown in (secret, secret.hex().encode(), base64.b64encode(secret)[:-4]):
-            assert shown not in told
+            assert shown not in raw

@@ -78,7 +78,7 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         ({"endpoint": "collector:4318"}, "tracing.endpoint: a URL must begin with a scheme"),
         (
@@ -114,9 +114,9 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_invalid_settings_are_refused(
-    said: dict[str, object], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    said: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SettingsError, match=told) as refused:
+    with pytest.raises(SettingsError, match=message) as refused:
         load(flags={"tracing": said})
     assert "cret" not in str(refused.value)

@@ -83,14 +83,16 @@ async def test_ordered_publishes_have_their_reasons(server: Server, collector: C
         queue = await store.queue("q", maxLength=1)
         pipe, source = store.open_domain(queue.domain).pipe, Source(store.client())
         await pipe.ready()
-        told: list[Any] = []
+        outcomes: list[Any] = []
         for bodies in ((b"in", b"out"), (b"behind",)):
             run = [records.encode(body) for body in bodies]
-            pipe.messages.publish(source, queue, run, "test", told.append, in_order=True)
-        await until(lambda: len(told) == 2)
-        pipe.messages.publish(source, queue, [records.encode(b"later")], "test", told.append, in_order=True)
-        await until(lambda: len(told) == 3)
-        assert [type(told[0][0][1]), *map(_why, told[1:])] == [QueueFull, QueueFull, BehindRefused]
+            pipe.messages.publish(source, queue, run, "test", outcomes.append, in_order=True)
+        await until(lambda: len(outcomes) == 2)
+        pipe.messages.publish(
+            source, queue, [records.encode(b"later")], "test", outcomes.append, in_order=True
+        )
+        await until(lambda: len(outcomes) == 3)
+        assert [type(outcomes[0][0][1]), *map(_why, outcomes[1:])] == [QueueFull, QueueFull, BehindRefused]
     sent = sorted(collector.of_name("send q"), key=lambda span: span.start_ns)
     assert [span.attributes.get("error.type") for span in sent] == [
         None,

@@ -17,11 +17,11 @@ KEEP_MS = 60_000
 
 
 async def pulled(store: TracedStore, queue: Queue, request: bytes) -> Delivery:
-    told: list[object] = []
+    answers: list[object] = []
     pipe = store.open_domain(queue.domain).pipe
     await pipe.ready()
-    pipe.idempotent.pull(Source(store.client()), request, queue, 1 << 20, KEEP_MS, told.append)
-    answer = (await until(lambda: told))[0]
+    pipe.idempotent.pull(Source(store.client()), request, queue, 1 << 20, KEEP_MS, answers.append)
+    answer = (await until(lambda: answers))[0]
     assert isinstance(answer, Pulled), answer
     return answer.delivery
 
@@ -35,17 +35,17 @@ async def test_ended_deliveries_are_forgotten(server: Server, collector: Collect
         pipe = store.open_domain(queue.domain).pipe
         out = [await pulled(store, queue, request) for request in requests]
         await (await store.async_client(queue)).release(out[:1])
-        told: list[object] = []
+        answers: list[object] = []
         for request in requests[1:]:
-            pipe.idempotent.settle(Source(store.client()), request, queue, told.append)
-        await until(lambda: len(told) == 2)
-        assert told == [Settlement.SETTLED, Settlement.SETTLED]
+            pipe.idempotent.settle(Source(store.client()), request, queue, answers.append)
+        await until(lambda: len(answers) == 2)
+        assert answers == [Settlement.SETTLED, Settlement.SETTLED]
         out.clear()
         gc.collect()
         assert [found for found in gc.get_objects() if isinstance(found, Delivery) and found.blob] == []
-        pipe.idempotent.settle(Source(store.client()), requests[0], queue, told.append)
-        await until(lambda: len(told) == 3)
-        assert told[2] in (Settlement.EXPIRED, Settlement.UNKNOWN)
+        pipe.idempotent.settle(Source(store.client()), requests[0], queue, answers.append)
+        await until(lambda: len(answers) == 3)
+        assert answers[2] in (Settlement.EXPIRED, Settlement.UNKNOWN)
     outcomes = [span.attributes["penstock.outcome"] for span in collector.of_name("receive orders")]
     assert sorted(outcomes) == ["returned", "settled", "settled"]
     assert len(collector.of_name("settle orders")) == 2

@@ -29,11 +29,11 @@ async def test_redriven_letters_have_spans(server: Server, collector: Collector)
         assert await letters.purge([gone]) == 1
         done = await letters.redrive([first, gone, last, left], await store.queue("later", maxLength=2))
         assert (done.moved, done.missing, type(done.stopped)) == (2, 1, QueueFull)
-    told = collector.of_name("redrive later")
-    assert sorted(span.attributes["penstock.letter"] for span in told) == sorted([first, last])
+    spans = collector.of_name("redrive later")
+    assert sorted(span.attributes["penstock.letter"] for span in spans) == sorted([first, last])
     sent = {span.trace_id: span.span_id for span in collector.of_name("send orders")}
-    assert [span.parent_id for span in told] == [sent[span.trace_id] for span in told]
-    assert {span.attributes["penstock.reason"] for span in told} == {"refused"}
+    assert [span.parent_id for span in spans] == [sent[span.trace_id] for span in spans]
+    assert {span.attributes["penstock.reason"] for span in spans} == {"refused"}
 
 
 async def test_older_process_gets_its_usual_reply(server: Server, collector: Collector) -> None:

@@ -44,8 +44,8 @@ async def test_stored_record_has_the_context_of_its_span(server: Server, collect
         stored = await in_queue(store)
     assert [records.decode(record).body for record in stored] == [b"%d" % number for number in range(100)]
     contexts = [context for record in stored if (context := of_record(record)) is not None]
-    told = {(span.trace_id, span.span_id) for span in collector.of_name("send q")}
-    assert told == {(f"{each.trace_id:032x}", f"{each.span_id:016x}") for each in contexts}
+    found = {(span.trace_id, span.span_id) for span in collector.of_name("send q")}
+    assert found == {(f"{each.trace_id:032x}", f"{each.span_id:016x}") for each in contexts}
     assert len(collector.spans()) == len(contexts) > 0
     assert not any(span.is_error for span in collector.spans())
 

@@ -50,9 +50,9 @@ def run_of(drawn: list[tuple[bytes, bool]], *, traced: bool) -> list[bytes]:
 async def put(store: TracedStore, queue: Queue, run: list[bytes], *, in_order: bool) -> list[tuple[int, str]]:
     pipe = store.open_domain(queue.domain).pipe
     await pipe.ready()
-    told: list[Any] = []
-    pipe.messages.publish(Source(INTERNAL_CLIENT), queue, run, "test", told.append, in_order=in_order)
-    answer: Refusals = (await until(lambda: told))[0]
+    outcomes: list[Any] = []
+    pipe.messages.publish(Source(INTERNAL_CLIENT), queue, run, "test", outcomes.append, in_order=in_order)
+    answer: Refusals = (await until(lambda: outcomes))[0]
     assert isinstance(answer, list), answer
     return [(index, why.reason) for index, why in answer]
 
@@ -70,9 +70,9 @@ async def test_nearly_full_queue_accepts_the_same_messages(
                 for each in (2 * number + 1, 2 * number + 2)
             ]
             run = drawn(chance, LARGEST + 1 if bound == "peers" else 4_500)
-            told = await put(plain, one, run_of(run, traced=False), in_order=in_order)
-            assert await put(traced, other, run_of(run, traced=True), in_order=in_order) == told
-            refused += len(told)
+            refusals = await put(plain, one, run_of(run, traced=False), in_order=in_order)
+            assert await put(traced, other, run_of(run, traced=True), in_order=in_order) == refusals
+            refused += len(refusals)
             left = [
                 (await plain.listing.stats(queue))[what]
                 for queue in (one, other)

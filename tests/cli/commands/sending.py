@@ -59,7 +59,7 @@ class Sending:
         self.shell.with_store(session)
 
 
-def fates(server: Server) -> list[bytes]:
+def tracking_keys(server: Server) -> list[bytes]:
     return [key for key in server.call("KEYS", "ps:*") if b":fate:" in key]
 
 

@@ -46,7 +46,7 @@ def test_old_clients_and_commands_use_the_same_queue(system: Up) -> None:
 
 
 def test_health_and_metrics_answer(system: Up) -> None:
-    health = system.told["edges"]["tmq"]["health"]
+    health = system.announcement["edges"]["tmq"]["health"]
     with socket.create_connection((health["host"], health["port"])) as connection:
         connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         page = connection.makefile("rb").read()
@@ -54,7 +54,7 @@ def test_health_and_metrics_answer(system: Up) -> None:
 
 
 def test_the_console_knows_the_token_of_the_data_folder(system: Up) -> None:
-    url, file = system.told["console"]["url"], Path(system.told["console"]["tokenFile"])
+    url, file = system.announcement["console"]["url"], Path(system.announcement["console"]["tokenFile"])
     assert file == system.shell.folder / "penstock-data" / "console.token"
     me = Request(f"{url}api/v1/me", headers={"Authorization": f"Bearer {file.read_text().strip()}"})
     with urlopen(me) as answer:

@@ -43,7 +43,7 @@ def take(shell: Shell, *items: Arrived | Gap) -> None:
     shell.with_store(work)
 
 
-def look(shell: Shell) -> dict[str, Any]:
+def log_show(shell: Shell) -> dict[str, Any]:
     return shell.run("log", "show", "--json").object
 
 
@@ -58,7 +58,7 @@ def test_store_without_setup_differs_from_no_log(alone: Shell, server: Server) -
 
 def test_unused_log(ready: Shell) -> None:
     declare(ready)
-    reported = look(ready)
+    reported = log_show(ready)
     assert (reported["store"], reported["incarnation"], reported["messages"], reported["entries"]) == (
         "",
         "",
@@ -77,11 +77,11 @@ def test_unused_log(ready: Shell) -> None:
 def test_retention_is_shown(ready: Shell, server: Server) -> None:
     """Check that the shown retention is at most a quarter of the server's memory (pubsub.md 4.6)."""
     declare(ready)
-    reported = look(ready)
+    reported = log_show(ready)
     assert (reported["ack_level"], reported["retention_ms"]) == ("fsync", 2 * HOUR_MS)
     assert (reported["max_bytes"], reported["bound_bytes"]) == (1 << 20, 1 << 20)
     with server.configured(maxmemory=str(3 << 20)):
-        reported = look(ready)
+        reported = log_show(ready)
         assert (reported["max_bytes"], reported["bound_bytes"]) == (1 << 20, 3 << 18)
         assert "2h, at most 786,432 bytes" in ready.run("log", "show").text
 
@@ -90,7 +90,7 @@ def test_received_and_missing_messages(ready: Shell) -> None:
     """Check that received and missing messages are shown (pubsub.md 4.4, 4.5)."""
     one, two = (b"one", b"i1"), (b"two", b"i2")
     take(ready, arrived(one, 1, 3), arrived(two, 7, 2), Gap(*one, 4, 5), arrived(one, 9, 1))
-    reported = look(ready)
+    reported = log_show(ready)
     assert (reported["messages"], reported["entries"]) == (6, 3)
     assert reported["bytes"] == 6 * 9 + 3 + 2 + 1 + 3 * (len("one i1") + 48), (
         "their size in memory (lua/log.lua)"
@@ -111,7 +111,7 @@ def test_received_and_missing_messages(ready: Shell) -> None:
 def test_many_intervals_are_cut_in_tables_only(ready: Shell) -> None:
     take(ready, *(arrived((b"one", b"i1"), first, 1) for first in range(1, 20, 2)))
     assert "1-1 3-3 5-5 and 7 more" in ready.run("log", "show").text
-    (origin,) = look(ready)["origins"]
+    (origin,) = log_show(ready)["origins"]
     assert origin["held"] == Intervals.of([(n, n) for n in range(1, 20, 2)]).format()
 
 
@@ -126,7 +126,7 @@ def test_neighbours_and_their_followers(ready: Shell) -> None:
         assert await replica.lease(b"north", "pubsub-host-1 c7", HOUR_MS)
 
     ready.with_store(work)
-    assert look(ready)["neighbours"] == [
+    assert log_show(ready)["neighbours"] == [
         {"store": "north", "seen": "17-4", "follower": "pubsub-host-1 c7"},
         {"store": "south", "seen": "", "follower": ""},
     ]
@@ -141,7 +141,7 @@ def test_queues_with_bindings(ready: Shell) -> None:
     ready.run("queue", "create", "plain")
     ready.run("queue", "create", "audit", "--bindings-text-subscribe", "a*", "--bindings-text-subscribe", "b")
     ready.run("queue", "create", "events", "--bindings-text-publish", "ev")
-    assert look(ready)["queues"] == [
+    assert log_show(ready)["queues"] == [
         {"name": "audit", "subscribe": ["a*", "b"], "publish": ""},
         {"name": "events", "subscribe": [], "publish": "ev"},
     ]
@@ -153,10 +153,10 @@ def test_queues_with_bindings(ready: Shell) -> None:
 def test_show_is_read_only(ready: Shell, server: Server) -> None:
     """Check that `show` writes nothing, also on a changed server, which a sender or link would record (4.4)."""
     take(ready, arrived((b"one", b"i1"), 1, 3))
-    before = look(ready)
+    before = log_show(ready)
     server.kill9()
     server.start()
-    after = look(ready)
+    after = log_show(ready)
     assert {**after, "oldest_age_ms": 0} == {**before, "oldest_age_ms": 0}
 
 
@@ -172,7 +172,7 @@ def test_own_origin_is_first(ready: Shell) -> None:
         await Replica(log).accept([arrived((b"one", b"i1"), 1, 1)], NO_SUBSCRIPTIONS)
 
     ready.with_store(work)
-    reported = look(ready)
+    reported = log_show(ready)
     first, second = reported["origins"]
     own = {
         "store": reported["store"],
@@ -197,7 +197,7 @@ def test_trimmed_messages_are_counted_as_gone(ready: Shell, server: Server) -> N
         return await log.trim()
 
     assert eventually(lambda: ready.with_store(trim)) == 3
-    reported = look(ready)
+    reported = log_show(ready)
     assert (reported["messages"], reported["trimmed"], reported["oldest_age_ms"]) == (0, 3, None)
     assert reported["origins"][0]["gone"] == reported["origins"][0]["held"] == "1-3"
 

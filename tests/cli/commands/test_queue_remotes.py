@@ -96,14 +96,14 @@ def test_numbers_are_checked_before_any_change(shell: Shell, gone: Callable[[str
     shell.run("queue", "apply", "-f", "-", stdin=numbered(n1=101, n2=102))
     gone("n1")
     gone("n2")
-    for text, reported in (
+    for text, expected in (
         (numbered(n3=103, n4=101), "document 2 (n4): spec.bindings: rqp-mca 101 is the number of queue 'n1'"),
         (numbered(n3=103, n4=103), "document 2 (n4): spec.bindings: rqp-mca 103 is the number of queue 'n3'"),
         (numbered(n1=102, n2=101), "document 1 (n1): spec.bindings: rqp-mca 102 is the number of queue 'n2'"),
     ):
         error = shell.run("queue", "apply", "-f", "-", code=1, stdin=text).err
         assert error.startswith("penstock: document_refused: -: ")
-        assert reported in error
+        assert expected in error
         shell.fails("queue", "show", "n3", code=4)
     passed_on = shell.run("queue", "apply", "-f", "-", stdin=numbered(n1=103, n2=101))
     assert passed_on.text == "changed: n1\nchanged: n2\n", "what one queue releases is free for the next"
@@ -121,7 +121,7 @@ def test_two_queues_with_one_target_are_refused(shell: Shell, gone: Callable[[st
     shell.run("queue", "apply", "-f", "-", stdin=leading(r1="west", r2="south"))
     gone("r1")
     gone("r2")
-    for text, reported in (
+    for text, expected in (
         (
             leading(r3="east", r4="north, west"),
             "document 2 (r4): spec.remote: queue 'r1' already leads to rqp-mca 73 at peer west",
@@ -138,7 +138,7 @@ def test_two_queues_with_one_target_are_refused(shell: Shell, gone: Callable[[st
     ):
         error = shell.run("queue", "apply", "-f", "-", code=1, stdin=text).err
         assert error.startswith("penstock: document_refused: -: ")
-        assert reported in error
+        assert expected in error
         shell.fails("queue", "show", "r3", code=4)
     options = ("--remote-protocol", "rqp-mca", "--remote-queue-id", "73")
     error = shell.fails("queue", "create", "r3", *options, "--remote-peers", "west", code=1)

@@ -50,8 +50,8 @@ def topology(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Replica
 
 def users(shell: Shell, store: str, code: int) -> dict[str, Any]:
     found = shell.run("doctor", "--json", code=code, REDIS_URL=store).object["findings"]
-    reported: dict[str, Any] = next(one for one in found if one["subject"] == "users")
-    return reported
+    row: dict[str, Any] = next(one for one in found if one["subject"] == "users")
+    return row
 
 
 def well(sentinel: SentinelServer, old: Server) -> bool:
@@ -82,9 +82,9 @@ def test_user_is_set_on_every_server_and_survives_failovers(
     old = topology.primary() if isinstance(topology, Replicated) else topology.holder(CATALOGUE)
     assert old is not topology.nodes[1]
     old.call(*printed(alone).split(), f">{PASSWORD}")
-    reported = users(alone, admin, 1)
-    assert all(f"127.0.0.1:{node.port}" in reported["found"] for node in servers if node is not old)
-    assert "store rights --apply" in reported["advice"]
+    row = users(alone, admin, 1)
+    assert all(f"127.0.0.1:{node.port}" in row["found"] for node in servers if node is not old)
+    assert "store rights --apply" in row["advice"]
     assert "refuses the user of this URL" in users(alone, edge, 1)["found"]
 
     apply = ("store", "rights", "--apply", "--password-file", "-")
@@ -99,8 +99,8 @@ def test_user_is_set_on_every_server_and_survives_failovers(
     alone.run("put", "orders", "one")
     fail_over(topology, old)
     alone.run("put", "orders", "two")
-    reported = alone.run(*apply, stdin=PASSWORD.encode(), code=1, REDIS_URL=admin)
-    assert f"127.0.0.1:{old.port}: user edge could not be set there" in reported.err
+    ended = alone.run(*apply, stdin=PASSWORD.encode(), code=1, REDIS_URL=admin)
+    assert f"127.0.0.1:{old.port}: user edge could not be set there" in ended.err
     old.restart()
     assert b"user edge on" in b"".join(old.call("ACL", "LIST"))
     assert alone.run("get", "orders", "--all").text.split() == ["one", "two"]

@@ -54,9 +54,9 @@ def test_attribute_certain_must_be_true_or_false(shell: Shell, stays: str) -> No
     assert "the attribute certain must be true or false in a transmission queue, not 'no'" in output
     queue = shell.with_store(lambda store: store.catalogue.find(stays))
     remote = queue.spec.remote
-    assert [
-        remote.is_certain({"certain": reported}) for reported in ("false", "False", "true", False, "no")
-    ] == [*(False, False, True, False, True)]
+    assert [remote.is_certain({"certain": value}) for value in ("false", "False", "true", False, "no")] == [
+        *(False, False, True, False, True)
+    ]
 
 
 def test_message_is_stored_with_its_reliability(shell: Shell, stays: str, number: int) -> None:

@@ -22,14 +22,14 @@ def test_edge_gets_its_time_again_after_a_store_outage(quiet: Shell, monkeypatch
     """Check that an edge gets its time again after an outage, whose end it notices no earlier than the command."""
     monkeypatch.setattr(confirmation, "DIAGNOSIS_S", 0.05)
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 2.0)
-    look, goes_at = DeliveryTracker.poll, time.monotonic() + 3600
+    poll, goes_at = DeliveryTracker.poll, time.monotonic() + 3600
     away_at: list[float] = []
 
     async def lost_once(watch: DeliveryTracker) -> Any:
         if not away_at and time.monotonic() >= goes_at:
             away_at.append(time.monotonic())
             raise StoreUnavailable("not there")
-        return await look(watch)
+        return await poll(watch)
 
     monkeypatch.setattr(DeliveryTracker, "poll", lost_once)
 
@@ -82,12 +82,12 @@ def test_store_outage_is_reported_once(
     quiet: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Check that an outage is reported once, although a silent store gives different errors to waiting requests."""
-    look, texts = DeliveryTracker.poll, iter(("it does not answer", "others wait for it already") * 2)
+    poll, texts = DeliveryTracker.poll, iter(("it does not answer", "others wait for it already") * 2)
 
     async def fail(watch: DeliveryTracker) -> Any:
         if (text := next(texts, None)) is not None:
             raise StoreUnavailable(text)
-        return await look(watch)
+        return await poll(watch)
 
     monkeypatch.setattr(DeliveryTracker, "poll", fail)
     quiet.with_store(lambda store: confirmed(store, 1.0, as_json=False))

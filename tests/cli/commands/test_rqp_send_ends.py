@@ -13,7 +13,7 @@ from services.cli.commands import confirmation
 from services.store import QueueSpec, Store
 from services.store.model.delivery import Delivery
 from services.store.pipeline.async_client import AsyncClient
-from tests.cli.commands.sending import GOAL, REMOTE, Sending, confirmed, declare, fates
+from tests.cli.commands.sending import GOAL, REMOTE, Sending, confirmed, declare, tracking_keys
 from tests.cli.shell import Shell
 from tests.live import until
 from tests.servers import Server, eventually
@@ -26,7 +26,7 @@ def test_message_taken_by_another_session(quiet: Shell, server: Server) -> None:
     reported, given = sending.end(1)
     assert reported == {"queue": GOAL, "state": "taken", "reason": "taken"}
     assert "another session took it out of away: test-" in given
-    assert fates(server) == []
+    assert tracking_keys(server) == []
 
 
 def test_queue_is_purged(quiet: Shell) -> None:
@@ -75,7 +75,7 @@ def test_queue_is_deleted(quiet: Shell, server: Server) -> None:
     reported, given = sending.end(4)
     assert reported == {"queue": GOAL, "state": "deleted", "reason": "queue_unknown"}
     assert "queue 'away' was deleted, and the message with it" in given
-    assert fates(server) == []
+    assert tracking_keys(server) == []
 
 
 def test_reasons_for_waiting(quiet: Shell, server: Server) -> None:
@@ -92,7 +92,7 @@ def test_reasons_for_waiting(quiet: Shell, server: Server) -> None:
         "penstock: queue_paused: queue 'away' is paused; not confirmed within 5 s: the message is still in away"
     )
     assert quiet.stats(GOAL)["ready"] == 1
-    assert fates(server) == []
+    assert tracking_keys(server) == []
 
 
 @pytest.mark.parametrize("condition", ["", "no_receiver: no peer has queue 7"])
@@ -168,13 +168,13 @@ def test_earlier_errors_do_not_end_the_wait(quiet: Shell, server: Server) -> Non
     """Check that only a new error ends the wait, in the same words or others."""
 
     def report(text: str, errors: int) -> None:
-        async def tell(store: Store) -> None:
+        async def write(store: Store) -> None:
             queue, domain = await store.catalogue.find(GOAL), store.open_domain()
             fence = await domain.claims.own(queue, "rqp-test", 60_000)
             assert fence is not None
             assert await domain.claims.set_condition(queue, text, fence, errors)
 
-        quiet.with_store(tell)
+        quiet.with_store(write)
 
     report("no_receiver: no peer has queue 7", 3)
     sending = Sending(quiet, as_json=False)
@@ -188,7 +188,7 @@ def test_earlier_errors_do_not_end_the_wait(quiet: Shell, server: Server) -> Non
         "penstock: data_timeout: the peer does not confirm: the message stays in away and will be sent later"
     )
     assert quiet.stats(GOAL)["send_errors"] == 4
-    assert fates(server) == []
+    assert tracking_keys(server) == []
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -200,4 +200,4 @@ def test_signal_ends_the_wait(quiet: Shell, server: Server, signum: signal.Signa
     _, given = sending.end(code)
     assert given == "stopped waiting: it is not confirmed yet and stays in away"
     assert quiet.stats(GOAL)["ready"] == 1
-    assert fates(server) == []
+    assert tracking_keys(server) == []

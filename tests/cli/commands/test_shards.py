@@ -38,10 +38,8 @@ def test_queue_list_shows_queues_of_available_shards(alone: Shell, cluster: Clus
     assert listed.err.startswith(f"penstock: store_unavailable: 2 queues of domain {lost!r} unreachable: ")
     assert len(listed.err.splitlines()) == 1
 
-    objects = {
-        reported["name"]: reported for reported in alone.run("queue", "list", "--json", code=3).objects
-    }
-    assert [("stats" in reported, "unreachable" in reported) for _, reported in sorted(objects.items())] == [
+    objects = {row["name"]: row for row in alone.run("queue", "list", "--json", code=3).objects}
+    assert [("stats" in row, "unreachable" in row) for _, row in sorted(objects.items())] == [
         (False, True),
         (False, True),
         (True, False),

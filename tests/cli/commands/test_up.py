@@ -62,8 +62,8 @@ def test_queues_file_is_applied_and_messages_survive(alone: Shell) -> None:
     """Check an orderly stop with a connected client, and one that a second signal hurries."""
     alone.write("queues.yaml", QUEUES)
     with running(alone, *NO_CONSOLE) as up:
-        assert up.told["queues"] == {"orders": "created", "mail": "created"}
-        assert up.told["peers"] == {"east": "created"}
+        assert up.announcement["queues"] == {"orders": "created", "mail": "created"}
+        assert up.announcement["peers"] == {"east": "created"}
         mail = alone.run("queue", "show", "mail", "--json").object
         assert (mail["owner"], mail["spec"]["access"]["peers"]) == ("file", ["10.1.0.0/16"])
         alone.run("put", "mail", "x")  # access rules do not apply to the administrator
@@ -75,7 +75,7 @@ def test_queues_file_is_applied_and_messages_survive(alone: Shell) -> None:
     assert IN_ORDER in (alone.folder / "penstock-data" / "store.log").read_text()
     assert '"drained"' in up.err
     with running(alone, *NO_CONSOLE) as up:
-        assert up.told["queues"] == {"orders": "unchanged", "mail": "unchanged"}
+        assert up.announcement["queues"] == {"orders": "unchanged", "mail": "unchanged"}
         assert alone.run("get", "orders").out == b"kept"
         with connected(up, b"orders") as client:
             client.send(encode_enq(bytes(64), b"never finished")[:-1])
@@ -94,8 +94,12 @@ def test_server_port_folder_and_console_options(alone: Shell) -> None:
     port = free_port()
     server = ("--store-server", "redis-server", "--store-port", str(port))
     with running(alone, *far, *server, *NO_CONSOLE) as up:
-        assert (up.told["store"]["server"], up.told["queues"], up.told["console"]) == ("redis", {}, None)
-        eventually(lambda: len(descendants(up.process.pid)) == 1 + len(up.told["edges"]))
+        assert (
+            up.announcement["store"]["server"],
+            up.announcement["queues"],
+            up.announcement["console"],
+        ) == ("redis", {}, None)
+        eventually(lambda: len(descendants(up.process.pid)) == 1 + len(up.announcement["edges"]))
         put(up, b"q", b"x")
         for place in (far, ("--store", f"redis://127.0.0.1:{port}")):
             assert alone.run("queue", "list", "q", "--json", *place).object["stats"]["ready"] == 1

@@ -24,7 +24,7 @@ def test_process_killed_during_startup_is_restarted(alone: Shell) -> None:
         second = eventually(lambda: up.store_pid, until=lambda pid: pid != first)
         os.kill(eventually(lambda: up.edge_pids, pause_s=0.05)[0], signal.SIGKILL)
         os.kill(second, signal.SIGKILL)
-        assert up.start().told["queues"] == dict.fromkeys(names, "created")
+        assert up.start().announcement["queues"] == dict.fromkeys(names, "created")
         put(up, b"q0", b"x")
         assert up.err.count('"action": "store_restarted"') == 2
         assert up.err.count('"action": "edge_restarted"') >= 1
@@ -48,7 +48,7 @@ def test_up_can_be_stopped_during_startup(alone: Shell, begun: str) -> None:
 def test_up_killed_with_9_leaves_no_process(alone: Shell) -> None:
     """Check that the next `up` waits for the old server, which is stopped and does not notice its parent's death."""
     with running(alone, "--set", "edges.tmq.workers=2", *NO_CONSOLE) as up:
-        assert len(up.edge_pids) >= 2 + len(up.told["edges"])
+        assert len(up.edge_pids) >= 2 + len(up.announcement["edges"])
         put(up, b"orders", b"kept")
         processes, store = descendants(up.process.pid), up.store_pid
         os.kill(store, signal.SIGSTOP)

@@ -21,7 +21,7 @@ MAPPED = [] if os.geteuid() == 0 else ["--map-root-user"]
 
 @pytest.mark.timeout(180)
 def test_full_disk_is_reported_and_recovered_from(alone: Shell) -> None:
-    given, reported = alone.folder / "out", alone.folder / "err"
+    output, errors = alone.folder / "out", alone.folder / "err"
     command = [
         "unshare",
         "--mount",
@@ -35,11 +35,11 @@ def test_full_disk_is_reported_and_recovered_from(alone: Shell) -> None:
         "--json",
         *NO_CONSOLE,
     ]
-    with given.open("wb") as out, reported.open("wb") as err:
+    with output.open("wb") as out, errors.open("wb") as err:
         up = Popen(command, cwd=alone.folder, env=alone.environment, stdout=out, stderr=err)
     data = Path(f"/proc/{up.pid}/root{alone.folder.resolve()}/penstock-data")
     try:
-        eventually(lambda: given.read_bytes().endswith(b"\n"), 60)
+        eventually(lambda: output.read_bytes().endswith(b"\n"), 60)
         fill(data / "filler", 384 << 10)
         beside(up, alone, "queue", "create", "orders", codes=(0,))
         (found,) = [
@@ -48,7 +48,7 @@ def test_full_disk_is_reported_and_recovered_from(alone: Shell) -> None:
         assert found.split()[:2] == ["disk", "WARN"], found
         assert " octets left on the disk of" in found
         fill(data / "filler")
-        eventually(lambda: "no space left on the disk of" in messages(reported, "store_restarted"), 60)
+        eventually(lambda: "no space left on the disk of" in messages(errors, "store_restarted"), 60)
         for command in (["put", "orders", "a pump"], ["doctor"]):
             assert "no space left on the disk of" in beside(up, alone, *command, "--timeout", "5")
         (data / "filler").unlink()
@@ -56,7 +56,7 @@ def test_full_disk_is_reported_and_recovered_from(alone: Shell) -> None:
     finally:
         up.terminate()
         assert up.wait(60) == 0
-    assert str(alone.folder / "penstock-data") in messages(reported, "store_restarted")
+    assert str(alone.folder / "penstock-data") in messages(errors, "store_restarted")
 
 
 def beside(up: Popen[bytes], shell: Shell, *arguments: str, codes: tuple[int, ...] = (1, 3, 5)) -> str:

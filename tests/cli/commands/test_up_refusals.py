@@ -149,11 +149,15 @@ def test_simultaneous_starts(tmp_path: Path) -> None:
     assert error["message"].startswith(
         "pubsub cannot start: cannot listen on 127.0.0.1 port 7171: Address already in use; "
     )
-    processes = [reported for up in staying for reported in (*up.told["edges"].values(), up.told["console"])]
-    pages = [reported["health"]["port"] for reported in processes]
+    processes = [
+        process
+        for up in staying
+        for process in (*up.announcement["edges"].values(), up.announcement["console"])
+    ]
+    pages = [process["health"]["port"] for process in processes]
     assert len(set(pages)) == 10
     assert {9162, 9163, 9164, 9165} < set(pages)
-    assert len({up.told["console"]["url"] for up in staying}) == 2
+    assert len({up.announcement["console"]["url"] for up in staying}) == 2
 
 
 def shell_without(folder: Path, *variables: str) -> Shell:

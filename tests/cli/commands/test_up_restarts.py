@@ -82,7 +82,7 @@ def kill_all(up: Up) -> None:
 
 def pages(up: Up) -> Iterator[str]:
     """Return the readiness pages of all processes."""
-    processes = [*up.told["edges"].values(), up.told["console"]]
+    processes = [*up.announcement["edges"].values(), up.announcement["console"]]
     return ("http://{host}:{port}/readyz".format(**process["health"]) for process in processes)
 
 

@@ -116,7 +116,7 @@ def test_up_passes_each_edge_its_own_options(found: Shell) -> None:
             for one in both:
                 called = stack.enter_context(one.accept()[0])
                 assert exchange(called, frame(b"E", b"hello")) == b"hello"
-        assert system.told["edges"].keys() >= {"fifth", "tmq"}
+        assert system.announcement["edges"].keys() >= {"fifth", "tmq"}
         assert system.end() == 0
     assert all("action" in json.loads(line) for line in system.err.splitlines())
 

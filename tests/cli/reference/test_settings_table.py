@@ -26,27 +26,27 @@ def test_page_is_current() -> None:
 
 
 def test_page_explains_every_setting(alone: Shell) -> None:
-    reported = table()
+    rows = table()
     for path in alone.run("config").text.splitlines()[2:]:
         name = LISTENER.sub(".listeners.<listener>", path.split()[0])
-        assert name in reported or any(path.startswith(f"{name}.<") for path in reported)
-    assert {path.partition(".")[0] for path in reported} == set(GlobalSettings.model_fields)
-    assert {path.split(".")[1] for path in reported if path.startswith("edges.")} == edges().keys()
-    assert all(meaning and allowed and default for default, allowed, meaning in reported.values())
+        assert name in rows or any(path.startswith(f"{name}.<") for path in rows)
+    assert {path.partition(".")[0] for path in rows} == set(GlobalSettings.model_fields)
+    assert {path.split(".")[1] for path in rows if path.startswith("edges.")} == edges().keys()
+    assert all(meaning and allowed and default for default, allowed, meaning in rows.values())
 
 
 def test_page_shows_defaults_and_ranges() -> None:
-    reported = table()
+    rows = table()
     listener = "edges.tmq.listeners.<listener>"
-    assert reported[f"{listener}.port"][:2] == [
+    assert rows[f"{listener}.port"][:2] == [
         "document: `6161`, reference: `6162`",
         "whole number from 0 to 65535",
     ]
-    assert reported[f"{listener}.dialect"][1] == "`document`, `reference`"
-    assert reported[f"{listener}.tls.min_version"][:2] == ["`'1.2'`", "`'1.2'`, `'1.3'`"]
-    assert reported[f"{listener}.tls.key"][0] == "required"
-    assert reported["edges.tmq.max_message_bytes"][:2] == [
+    assert rows[f"{listener}.dialect"][1] == "`document`, `reference`"
+    assert rows[f"{listener}.tls.min_version"][:2] == ["`'1.2'`", "`'1.2'`, `'1.3'`"]
+    assert rows[f"{listener}.tls.key"][0] == "required"
+    assert rows["edges.tmq.max_message_bytes"][:2] == [
         "`1048576` (1 MiB)",
         "whole number from 1 to 15 MiB",
     ]
-    assert reported["store.url"][:2] == ["-", "URL"]
+    assert rows["store.url"][:2] == ["-", "URL"]

@@ -114,11 +114,11 @@ async def linked(url: str, other: str) -> AsyncIterator[Live]:  # type: ignore[t
 
 
 async def _one_edge(console: LiveConsole) -> dict[str, object]:
-    async def told() -> object:
+    async def first_edge() -> object:
         found = (await console.get("/edges")).items
         return found[0] if found and found[0]["listeners"] else None
 
-    found: dict[str, object] = await until(told)
+    found: dict[str, object] = await until(first_edge)
     return found
 
 
@@ -207,9 +207,9 @@ async def test_a_ring(console: LiveConsole) -> None:
         return {"name": name, "address": "10.0.0.9:1234", "since_s": 5.0}
 
     for name, other in (("a:1", "b:1"), ("b:1", "a:1")):
-        told = {"name": name, "leader": "b:1", "is_leader": name == "b:1", "member_count": 2}
+        node = {"name": name, "leader": "b:1", "is_leader": name == "b:1", "member_count": 2}
         links = {"predecessor": link(other), "successor": link(other), "last_break": None, "away": None}
-        await console.tools.ring_nodes.put(7, name, {**told, **links})
+        await console.tools.ring_nodes.put(7, name, {**node, **links})
     (group,) = (await console.found("/ring"))["groups"]
     assert (group["group"], group["isClosed"], group["leaders"]) == (7, True, ["b:1"])
     assert group["chains"] == [{"nodes": ["a:1", "b:1"], "isClosed": True}]

@@ -39,8 +39,8 @@ async def test_row_and_alarm(newer: LiveConsole) -> None:
     assert rows[1]["unreadable"] is None
     (alarm,) = [text for text in (await newer.found("/overview"))["store"]["alarms"] if "'orders'" in text]
     assert "colour" in alarm
-    told = await newer.found("/queues/orders")
-    assert (told["ready"], told["spec"], told["unreadable"]) == (
+    document = await newer.found("/queues/orders")
+    assert (document["ready"], document["spec"], document["unreadable"]) == (
         1,
         {"ackLevel": "fsync"},
         rows[0]["unreadable"],
@@ -139,10 +139,10 @@ async def test_queue_without_a_readable_id(newer: LiveConsole, server: Server) -
         name = f"broken{number}"
         server.call("HSET", KEY, name, document)
 
-        async def is_told(name: str = name) -> bool:
+        async def has_alarm(name: str = name) -> bool:
             return any(repr(name) in text for text in (await newer.found("/overview"))["store"]["alarms"])
 
-        await until(is_told)
+        await until(has_alarm)
         assert [row["name"] for row in (await newer.get("/queues")).items] == ["orders", "others"]
         for path in ("", "/messages", "/dead", "/dead/1-1", "/history"):
             reply = await newer.get(f"/queues/{name}{path}")
@@ -171,10 +171,10 @@ async def test_damaged_queue_does_not_affect_others(server: Server) -> None:
         await console.fill(queues[0], b"a")
         server.call("SET", queues[2].keys[6], "damage")
 
-        async def told() -> dict[str, str]:
+        async def conditions() -> dict[str, str]:
             return {row["name"]: row["condition"] for row in (await console.get("/queues")).items}
 
-        rows = await told()
+        rows = await conditions()
         assert (rows["good"], rows["late"]) == ("", "")
         assert "WRONGTYPE" in rows["spoilt"]
         totals = (await console.found("/overview"))["totals"]
@@ -182,12 +182,12 @@ async def test_damaged_queue_does_not_affect_others(server: Server) -> None:
         server.call("SET", queues[1].keys[6], "damage")
 
         async def is_seen() -> bool:
-            return "WRONGTYPE" in (await told())["late"]
+            return "WRONGTYPE" in (await conditions())["late"]
 
         await until(is_seen)
         server.call("DEL", queues[1].keys[6], queues[2].keys[6])
 
         async def is_well() -> bool:
-            return set((await told()).values()) == {""}
+            return set((await conditions()).values()) == {""}
 
         await until(is_well)

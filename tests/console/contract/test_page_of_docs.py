@@ -84,7 +84,7 @@ def alike(text: str) -> str:
 
 
 def test_its_commands(up: Up, tmp_path: Path) -> None:
-    place = up.told["console"]["url"].rstrip("/").replace("127.0.0.1", "localhost")
+    place = up.announcement["console"]["url"].rstrip("/").replace("127.0.0.1", "localhost")
     found = list(commands(PAGE, "## Quick start"))
     assert len(found) > 4
     for command in found:

@@ -119,7 +119,7 @@ async def history(console: LiveConsole, path: str) -> dict[str, Any]:
     return found
 
 
-async def _told(console: LiveConsole, at_ms: int, **fields: Any) -> None:
+async def _write_sample(console: LiveConsole, at_ms: int, **fields: Any) -> None:
     """Write a sample of that time to the store."""
     link = console.tools.registry.link
     plain = [str(part) for name, value in fields.items() for part in (name, value)]
@@ -137,9 +137,10 @@ async def test_a_queue(console: LiveConsole) -> None:
     await console.declare("orders")
     assert await console.tools.get_domain("main").link.call("DEL", "ps:{main}:samples") in (0, 1)
     now_ms = await console.tools.now_ms()
-    await _told(console, now_ms - 120_000, **_queue_sample("others", 1, in_=5))
-    await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
-    await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))  # its response was lost
+    await _write_sample(console, now_ms - 120_000, **_queue_sample("others", 1, in_=5))
+    await _write_sample(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
+    # its response was lost
+    await _write_sample(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
     found = await history(console, "/queues/orders/history?minutes=5")
     assert found["stepMs"] == 10_000
     inflow = found["series"]["in"]
@@ -150,7 +151,7 @@ async def test_a_queue(console: LiveConsole) -> None:
     assert sum(number or 0 for number in found["series"]["refused"]) == pytest.approx(0.3, rel=0.02)
     assert {number for number in found["series"]["putP50Ms"] if number} == {3.75}
     for _ in range(2):
-        await _told(console, now_ms - 30_000, **_queue_sample("orders", 2, in_=50))
+        await _write_sample(console, now_ms - 30_000, **_queue_sample("orders", 2, in_=50))
     again = await history(console, "/queues/orders/history?minutes=5")
     assert sum(number or 0 for number in again["series"]["in"]) == pytest.approx(15, rel=0.01)
 
@@ -159,9 +160,10 @@ async def test_all_queues_together(console: LiveConsole) -> None:
     """Check that deleted queues count, and that the time before the first sample is unknown."""
     found = await history(console, "/history?minutes=5")
     now_ms = await console.tools.now_ms()
-    await _told(console, now_ms - 120_000, **_queue_sample("others", 1, in_=50))
-    await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
-    await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))  # its response was lost
+    await _write_sample(console, now_ms - 120_000, **_queue_sample("others", 1, in_=50))
+    await _write_sample(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
+    # its response was lost
+    await _write_sample(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
     found = await history(console, "/history?minutes=5")
     assert found["stepMs"] == 10_000
     series = found["series"]
@@ -184,8 +186,8 @@ class TestTotals:
         totals.known_ms = 100_000
         for each in (flow(115_000, in_=100), flow(120_000, in_=50, out=20), flow(110_000, 5_000, acked=30)):
             totals.add(each)
-        reported = Totals.rates([totals], 100_000, 10_000, 3)
-        assert reported == {
+        rates = Totals.rates([totals], 100_000, 10_000, 3)
+        assert rates == {
             "in": [5.0, 10.0, 0.0],
             "out": [0.0, 2.0, 0.0],
             "acked": [3.0, 0.0, 0.0],
@@ -207,9 +209,9 @@ class TestTotals:
         totals.known_ms = 1
         for at in range(1, 1001):
             totals.add(flow(at * 10_000, in_=1))
-        reported = Totals.rates([totals], 20_000, 10_000, 998)["in"]
-        assert reported[-6:] == [0.1] * 6
-        assert sum(number or 0 for number in reported) < 1, "older samples are removed"
+        rates = Totals.rates([totals], 20_000, 10_000, 998)["in"]
+        assert rates[-6:] == [0.1] * 6
+        assert sum(number or 0 for number in rates) < 1, "older samples are removed"
 
 
 async def test_periods_and_steps(console: LiveConsole) -> None:
@@ -234,6 +236,6 @@ async def test_limit_of_samples(console: LiveConsole, monkeypatch: Any) -> None:
     now_ms = await console.tools.now_ms()
     for number in range(30):
         at_ms = now_ms - 60_000 + number * 1000
-        await _told(console, at_ms, **_queue_sample("orders", number + 1, in_=1))
+        await _write_sample(console, at_ms, **_queue_sample("orders", number + 1, in_=1))
     found = await history(console, "/queues/orders/history?minutes=2")
     assert sum(number is not None for number in found["series"]["in"]) <= (40_000 - DELAY_MS) // 10_000 + 1

@@ -136,10 +136,10 @@ async def test_reading_restarts_after_an_internal_error(
     with monkeypatch.context() as broken:
         broken.setattr(sample_history, "parse", lambda _: 1 // 0)
 
-        async def is_told() -> bool:
+        async def has_failed() -> bool:
             return (await console.get("/history")).status == 500
 
-        await until(is_told)
+        await until(has_failed)
     assert messages(await history(console, "/history?minutes=2")) == pytest.approx(10, rel=0.01)
     assert console.log.events("history_fault")
     console.log.lines.clear()

@@ -113,10 +113,10 @@ async def test_unread_bodies_of_dead_letters(console: LiveConsole) -> None:
         reply = await console.get(path)
         assert (reply.status, reply.label) == (503, "busy")
 
-    async def is_told() -> bool:
+    async def is_served() -> bool:
         return (await console.get(f"/queues/orders/dead/{letter}")).status == 200
 
-    await until(is_told)
+    await until(is_served)
 
 
 @pytest.mark.parametrize("what", ["dead", "messages"])
@@ -138,10 +138,10 @@ async def test_unread_lists_of_bodies(
         assert (reply.status, reply.label) == (503, "busy")
         assert (await console.get(f"/queues/orders/{what}")).status == 200
 
-    async def is_told() -> bool:
+    async def is_served() -> bool:
         return (await console.get(path)).status == 200
 
-    await until(is_told)
+    await until(is_served)
 
 
 async def test_attributes_count(console: LiveConsole) -> None:

@@ -38,7 +38,7 @@ async def _begun(console: LiveConsole, number: int = 40) -> dict[str, Any]:
     queue = await console.declare("orders")
     await console.bury(queue, *(b"%d" % each for each in range(number)))
     job: dict[str, Any] = (await console.ask("POST", REDRIVE, SLOW)).document
-    await until(lambda: job_where(console, job, lambda reported: reported["moved"] > 0))
+    await until(lambda: job_where(console, job, lambda item: item["moved"] > 0))
     return job
 
 
@@ -164,7 +164,7 @@ async def test_request_to_cancel_an_orphaned_job_is_kept(
     job = await _begun(console)
     await write_as_silent(other, await console.found(f"/jobs/{job['id']}"))
     await other.ask("DELETE", f"/jobs/{job['id']}")
-    await until(lambda: job_where(console, job, lambda reported: reported["state"] == "cancelled"))
+    await until(lambda: job_where(console, job, lambda item: item["state"] == "cancelled"))
 
 
 async def test_orphaned_job_is_completed_and_its_count_deleted(
@@ -206,7 +206,7 @@ async def test_orphaned_job_that_fails_does_not_block_others(
     posted = [key.decode() for key in server.call("HKEYS", RegistryKeys().jobs)]
     assert posted.index(first["id"]) < posted.index(second["id"])
     async with LiveConsole(server.url) as other:
-        await until(lambda: job_where(other, second, lambda reported: reported["moved"] == 1))
+        await until(lambda: job_where(other, second, lambda item: item["moved"] == 1))
         await until(lambda: _none_left(other))
 
 
@@ -218,5 +218,5 @@ async def test_count_of_a_live_console_is_kept(
     job = await _begun(console)
     async with LiveConsole(server.url):
         await write_as_silent(console, job)
-        await until(lambda: job_where(console, job, lambda reported: reported["moved"] >= 16))
+        await until(lambda: job_where(console, job, lambda item: item["moved"] >= 16))
         assert await _counted(console) == [f"redrive:{run_of(job['id'])}"]

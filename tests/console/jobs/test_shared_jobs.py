@@ -67,11 +67,9 @@ async def test_all_consoles_show_the_result(console: LiveConsole, other: LiveCon
     second = await other.job(await other.ask("POST", REDRIVE, {"all": True}))
     ids = [second["id"], job["id"]]
     for each in (console, other):
-        assert [reported["id"] for reported in (await each.get("/jobs")).items] == ids
+        assert [item["id"] for item in (await each.get("/jobs")).items] == ids
         page = await each.found("/jobs?limit=1")
-        assert [reported["id"] for reported in (await each.get(f"/jobs?cursor={page['next']}")).items] == ids[
-            1:
-        ]
+        assert [item["id"] for item in (await each.get(f"/jobs?cursor={page['next']}")).items] == ids[1:]
 
 
 async def test_job_is_cancelled_from_another_console(console: LiveConsole, other: LiveConsole) -> None:

@@ -108,8 +108,8 @@ async def test_own_changes_are_seen_after_a_pause(
         await console.fill(orders, b"one")
         found.touch("orders")
         async with asyncio.timeout(PATIENCE_S):
-            look = await found.snapshot()
-        assert (look.rows["orders"].summary["ready"], look.totals["ready"]) == (1, 1)
+            snapshot = await found.snapshot()
+        assert (snapshot.rows["orders"].summary["ready"], snapshot.totals["ready"]) == (1, 1)
 
 
 async def test_old_snapshot_is_not_used(console: LiveConsole, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ async def test_shard_outage_does_not_hide_other_queues(
                 with pytest.raises(StoreUnavailable):
                     await found.snapshot()
 
-                async def is_told() -> bool:
+                async def has_condition() -> bool:
                     try:
                         rows = (await found.snapshot()).rows
                     except StoreUnavailable:
@@ -174,7 +174,7 @@ async def test_shard_outage_does_not_hide_other_queues(
                     assert set(rows) == {"here", "there"}
                     return "cannot be read" in rows["there"].summary["condition"]
 
-                await until(is_told)
+                await until(has_condition)
     finally:
         cluster.end()
 
@@ -187,12 +187,12 @@ async def test_requests_waiting_for_a_failing_poll_get_its_error(
     async with LiveConsole(server.url) as console:
         await console.declare("orders")
         found = Live(console.tools, refresh_s=60)
-        takes, look = 0, QueueListCache.refresh
+        takes, refresh = 0, QueueListCache.refresh
 
         async def counted(self: QueueListCache) -> Any:
             nonlocal takes
             takes += 1
-            return await look(self)
+            return await refresh(self)
 
         monkeypatch.setattr(QueueListCache, "refresh", counted)
         server.kill9()

@@ -88,9 +88,9 @@ async def test_api_reports_no_consumers(console: LiveConsole, monkeypatch: pytes
     await console.fill(await console.declare("resting"), b"a")
     await console.declare("resting", replace=True, paused=True)
 
-    async def are_told() -> bool:
+    async def are_shown() -> bool:
         by_name = {row["name"]: row["nobodyTakes"] for row in (await console.get("/queues")).items}
         return by_name == {"orders": True, "resting": False}
 
-    await until(are_told)
+    await until(are_shown)
     assert (await console.found("/queues/orders"))["nobodyTakes"] is True

@@ -87,7 +87,7 @@ async def page(signed_in: BrowserContext, complaints: list[str]) -> AsyncIterato
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def stranger(signed_out: BrowserContext, complaints: list[str]) -> AsyncIterator[Page]:
+async def new_tab(signed_out: BrowserContext, complaints: list[str]) -> AsyncIterator[Page]:
     """Yield a new tab without a token."""
     page = await signed_out.new_page()
     watched(page, complaints)

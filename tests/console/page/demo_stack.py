@@ -33,10 +33,10 @@ class DemoStack:
 
     @property
     def address(self) -> str:
-        return str(self.up.told["console"]["url"])
+        return str(self.up.announcement["console"]["url"])
 
     def place(self, edge: str, listener: str) -> tuple[str, int]:
-        found = self.up.told["edges"][edge]["listeners"][listener]
+        found = self.up.announcement["edges"][edge]["listeners"][listener]
         return found["host"], found["port"]
 
     async def has(self, name: str, **wanted: int) -> bool:

@@ -28,9 +28,9 @@ class Seen:
     def __init__(self, page: Page, path: str) -> None:
         self._path, self._tags = path, set[str]()
         self._is_other = asyncio.Event()
-        page.on("response", self._told)
+        page.on("response", self._on_response)
 
-    def _told(self, response: Response) -> None:
+    def _on_response(self, response: Response) -> None:
         if response.request.method == "GET" and response.url.endswith(self._path) and response.ok:
             self._tags.add(response.headers["etag"])
             if len(self._tags) > 1:

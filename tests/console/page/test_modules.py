@@ -174,7 +174,7 @@ def document(chance: random.Random, depth: int = 3) -> Any:
 
 
 async def test_formats_of_numbers(ready: Page) -> None:
-    for call_of, reported in [
+    for call_of, expected in [
         ("m.count(1234567)", "1,234,567"),
         ("m.count(null)", DASH),
         ("m.rate(0.25)", "0.3"),
@@ -188,7 +188,7 @@ async def test_formats_of_numbers(ready: Page) -> None:
         ("m.several(1, 'queue')", "1 queue"),
         ("m.several(0, 'entry', 'entries')", "0 entries"),
     ]:
-        assert await call(ready, "formats.js", call_of) == reported
+        assert await call(ready, "formats.js", call_of) == expected
 
 
 async def test_no_consumers_is_reported_by_the_console_only(ready: Page) -> None:

@@ -42,48 +42,46 @@ async def sign_in(page: Page, console: Console, token: str) -> None:
     await page.get_by_role("button", name="Sign in").click()
 
 
-async def test_sign_in_requires_a_valid_token(guarded: Console, stranger: Page) -> None:
-    await stranger.goto(f"{guarded.address}#/queues")
-    await expect(stranger.get_by_label("Token")).to_be_visible()
-    await expect(stranger.get_by_text("orders")).to_have_count(0)
-    assert await axe(stranger) == []
-    await sign_in(stranger, guarded, "wrong")
-    await expect(stranger.get_by_text("rejected this token")).to_be_visible()
-    assert await stranger.evaluate(STORED) is None
-    assert await axe(stranger) == []
+async def test_sign_in_requires_a_valid_token(guarded: Console, new_tab: Page) -> None:
+    await new_tab.goto(f"{guarded.address}#/queues")
+    await expect(new_tab.get_by_label("Token")).to_be_visible()
+    await expect(new_tab.get_by_text("orders")).to_have_count(0)
+    assert await axe(new_tab) == []
+    await sign_in(new_tab, guarded, "wrong")
+    await expect(new_tab.get_by_text("rejected this token")).to_be_visible()
+    assert await new_tab.evaluate(STORED) is None
+    assert await axe(new_tab) == []
 
 
-async def test_the_token_stays_in_the_tab_until_the_user_signs_out(guarded: Console, stranger: Page) -> None:
-    await stranger.goto(f"{guarded.address}#/queues")
-    await stranger.get_by_label("Token").fill(TOKENS["admin"])
-    await stranger.keyboard.press("Enter")
-    await expect(stranger.locator("main h1")).to_have_text("Queues")
-    await settled(stranger)
-    await stranger.reload()
-    await settled(stranger)
-    await expect(stranger.locator(".who")).to_contain_text("admin person")
-    version = await stranger.locator(".about span").bounding_box()
-    key = await stranger.get_by_role("button", name="Keyboard shortcuts").bounding_box()
+async def test_the_token_stays_in_the_tab_until_the_user_signs_out(guarded: Console, new_tab: Page) -> None:
+    await new_tab.goto(f"{guarded.address}#/queues")
+    await new_tab.get_by_label("Token").fill(TOKENS["admin"])
+    await new_tab.keyboard.press("Enter")
+    await expect(new_tab.locator("main h1")).to_have_text("Queues")
+    await settled(new_tab)
+    await new_tab.reload()
+    await settled(new_tab)
+    await expect(new_tab.locator(".who")).to_contain_text("admin person")
+    version = await new_tab.locator(".about span").bounding_box()
+    key = await new_tab.get_by_role("button", name="Keyboard shortcuts").bounding_box()
     assert version is not None
     assert key is not None
     assert key["y"] < version["y"] + version["height"] / 2 < key["y"] + key["height"]  # on one line
-    assert await stranger.evaluate("Object.keys(localStorage).length") == 0
-    await stranger.get_by_role("button", name="Sign out").click()
-    await expect(stranger.get_by_text("You have signed out")).to_be_visible()
-    assert await stranger.evaluate(STORED) is None
+    assert await new_tab.evaluate("Object.keys(localStorage).length") == 0
+    await new_tab.get_by_role("button", name="Sign out").click()
+    await expect(new_tab.get_by_text("You have signed out")).to_be_visible()
+    assert await new_tab.evaluate(STORED) is None
     state = "import('./state.js').then(m => [m.queues.value.size, m.overview.value, m.link.value.state])"
-    await stranger.wait_for_function(
-        f"{state}.then(([n, told, link]) => n === 0 && told === null && link === 'lost')"
+    await new_tab.wait_for_function(
+        f"{state}.then(([n, overview, link]) => n === 0 && overview === null && link === 'lost')"
     )
-    await stranger.reload()
-    await expect(stranger.get_by_label("Token")).to_be_visible()
+    await new_tab.reload()
+    await expect(new_tab.get_by_label("Token")).to_be_visible()
 
 
 @pytest.mark.parametrize("role", TOKENS)
-async def test_roles_see_only_permitted_buttons_and_views(
-    guarded: Console, stranger: Page, role: str
-) -> None:
-    page = stranger
+async def test_roles_see_only_permitted_buttons_and_views(guarded: Console, new_tab: Page, role: str) -> None:
+    page = new_tab
     await sign_in(page, guarded, TOKENS[role])
     await expect(page.locator(".who")).to_contain_text(role)
     for route, wanted in BUTTONS.items():
@@ -102,9 +100,9 @@ async def test_roles_see_only_permitted_buttons_and_views(
         await expect(page.locator("main input, main button, main [role=alert]")).to_have_count(0)
 
 
-async def test_revoked_token_leads_to_the_sign_in_form(guarded: Console, stranger: Page) -> None:
-    await sign_in(stranger, guarded, TOKENS["view"])
-    await settled(stranger)
-    await stranger.evaluate("sessionStorage.setItem('penstock.token', 'no longer')")
-    await stranger.reload()
-    await expect(stranger.get_by_label("Token")).to_be_visible()
+async def test_revoked_token_leads_to_the_sign_in_form(guarded: Console, new_tab: Page) -> None:
+    await sign_in(new_tab, guarded, TOKENS["view"])
+    await settled(new_tab)
+    await new_tab.evaluate("sessionStorage.setItem('penstock.token', 'no longer')")
+    await new_tab.reload()
+    await expect(new_tab.get_by_label("Token")).to_be_visible()

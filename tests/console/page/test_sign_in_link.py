@@ -12,8 +12,8 @@ from tests.console.page.scene import Scene
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_link_signs_in_and_token_is_removed_from_the_address(place: Scene, stranger: Page) -> None:
-    page = stranger
+async def test_link_signs_in_and_token_is_removed_from_the_address(place: Scene, new_tab: Page) -> None:
+    page = new_tab
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     await page.goto(place.address)
@@ -37,8 +37,8 @@ async def test_link_signs_in_and_token_is_removed_from_the_address(place: Scene,
     assert not any(TOKEN in url for url in asked if "#" not in url)
 
 
-async def test_link_does_not_replace_a_valid_token(place: Scene, stranger: Page) -> None:
-    page = stranger
+async def test_link_does_not_replace_a_valid_token(place: Scene, new_tab: Page) -> None:
+    page = new_tab
     keep = "sessionStorage.setItem('penstock.token', '%s')"
     kept = "sessionStorage.getItem('penstock.token')"
     for broken in ("%zz", "%E6%B3%A8"):  # no escape, and no valid text of a header

@@ -19,5 +19,5 @@ async def test_first_visit_and_first_plot_stay_within_the_size_limit(place: Scen
     )
     assert 0 < first <= whole < plotted
     assert WEIGHT.is_met(plotted / 1000), found
-    assert found["told by the API"] > 0
+    assert found["API responses"] > 0
     assert 40 < found["requests"] < 100  # one for each file, without repetition

@@ -48,15 +48,15 @@ def test_common_patterns_are_accepted() -> None:
 async def test_search_does_not_block_other_requests(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     await console.bury(queue, BODY)
-    looking = asyncio.ensure_future(console.get(f"{DEAD}?body={quote(DEAREST)}"))
+    search = asyncio.ensure_future(console.get(f"{DEAD}?body={quote(DEAREST)}"))
     answered = 0
-    while not looking.done():
+    while not search.done():
         await console.found("/queues")
         await console.found(f"{DEAD}?octets=0")
         assert (await console.get("/queues/orders/messages?octets=100000&limit=1000")).status == 200
         answered += 1
     assert answered >= 3  # on the loop, it would have been one
-    assert (await looking).items == []
+    assert (await search).items == []
 
 
 async def test_page_ends_between_two_dead_letters(console: LiveConsole) -> None:

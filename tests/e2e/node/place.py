@@ -55,8 +55,8 @@ class Place:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def tell(self, kubeconfig: Path, tree: Path) -> None:
-        """Record process and kubeconfig of the cluster, so that `told` finds it."""
+    def record(self, kubeconfig: Path, tree: Path) -> None:
+        """Record process and kubeconfig of the cluster, so that `running_clusters` finds it."""
         state = {"pid": os.getpid(), "kubeconfig": str(kubeconfig), "tree": str(tree)}
         self._lock.write(json.dumps(state))
         self._lock.flush()
@@ -78,7 +78,7 @@ def clear_away() -> list[str]:
     return gone
 
 
-def told(tree: Path) -> dict[Path, dict[str, Any]]:
+def running_clusters(tree: Path) -> dict[Path, dict[str, Any]]:
     """Return the records of running clusters of that tree by folder, the youngest first."""
     states = {folder: (folder / LOCK).read_text("utf-8") for folder in _folders() if is_held(folder)}
     parsed = {folder: json.loads(text) for folder, text in states.items() if text}

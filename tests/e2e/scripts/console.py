@@ -41,7 +41,7 @@ class Api:
         with urlopen(f"{self._url}/", timeout=PATIENCE_S) as answer:
             return str(answer.read().decode())
 
-    def stranger(self) -> int:
+    def status_without_token(self) -> int:
         """Return the status of a request without a token."""
         try:
             urlopen(f"{self._url}/api/v1/overview", timeout=PATIENCE_S).close()
@@ -54,20 +54,20 @@ class Api:
 def main(url: str, token: str, queue: str, place: str) -> None:
     api = Api(url, token)
     host, _, port = place.partition("=")[2].partition(":")
-    told = {"names": api.names(), "stored": api.ask(f"/queues/{queue}/messages", {"body": BODY})["stored"]}
+    results = {"names": api.names(), "stored": api.ask(f"/queues/{queue}/messages", {"body": BODY})["stored"]}
     with socket.create_connection((host, int(port)), PATIENCE_S) as client, client.makefile("rb") as stream:
         client.sendall(tmq.encode_open(queue.encode()))
         mqid = tmq.parse_mqid(stream.read(tmq.MQID_BYTES))
         assert mqid is not None, "the queue cannot be opened"
         client.sendall(tmq.encode_dnq(mqid))
         length = tmq.parse_length(stream.read(tmq.reply_bytes(DIALECT, tmq.Operation.DNQ)))
-        told["taken"] = stream.read(length).decode() if length else ""
+        results["taken"] = stream.read(length).decode() if length else ""
         own = client.getsockname()
-        told["is_seen"] = f"{own[0]}:{own[1]}" in api.peers()
+        results["is_seen"] = f"{own[0]}:{own[1]}" in api.peers()
         client.sendall(tmq.encode_close(mqid))  # settles the message
         stream.read(tmq.reply_bytes(DIALECT, tmq.Operation.CLOSE))
-    told.update(edges=api.ask("/overview")["totals"]["edges"], has_page="<html" in api.page())
-    print(json.dumps({**told, "stranger": api.stranger()}))
+    results.update(edges=api.ask("/overview")["totals"]["edges"], has_page="<html" in api.page())
+    print(json.dumps({**results, "stranger": api.status_without_token()}))
 
 
 if __name__ == "__main__":

@@ -121,11 +121,11 @@ def main(queue: str, tag: str, *edges: str) -> int:
     ):
         body = f"from {come} to {go}".encode()
         getattr(ways, f"put_{come}")(body)
-        told = [ways.take_pubsub()] if come != "pubsub" else []  # text messages are not published again
-        out = [getattr(ways, f"take_{go}")(), *told]
+        texts = [ways.take_pubsub()] if come != "pubsub" else []  # text messages are not published again
+        out = [getattr(ways, f"take_{go}")(), *texts]
         well = all(each == body for each in out)
         failures += not well
-        print(f"{come} -> {go}{' and text' if told else ''}: {'well' if well else out}", flush=True)
+        print(f"{come} -> {go}{' and text' if texts else ''}: {'well' if well else out}", flush=True)
     return 1 if failures else 0
 
 

@@ -152,7 +152,7 @@ def opened(line: Line, queue: str) -> bytes:
 
 
 @dataclass
-class Told:
+class Results:
     """Results, which the last line reports."""
 
     acked: Counter[str] = field(default_factory=Counter)  # by edge
@@ -192,7 +192,7 @@ class Told:
         )
 
 
-def write(edge: str, place: tuple[str, int], queue: str, told: Told) -> None:
+def write(edge: str, place: tuple[str, int], queue: str, results: Results) -> None:
     number, last = 0, time.monotonic()
     line: Line | None = None
     while not os.path.exists(STOP):
@@ -203,19 +203,19 @@ def write(edge: str, place: tuple[str, int], queue: str, told: Told) -> None:
                 put = WAYS[edge](line, queue)
             done = put(body)
         except (OSError, ValueError):
-            told.breaks[edge] += 1
+            results.breaks[edge] += 1
             if line is not None:
                 line.close()
             line, done = None, False
         now = time.monotonic()
-        told.longest_gap_s[edge] = round(max(told.longest_gap_s.get(edge, 0.0), now - last), 2)
+        results.longest_gap_s[edge] = round(max(results.longest_gap_s.get(edge, 0.0), now - last), 2)
         if done:
-            told.has_put(edge, body)
+            results.has_put(edge, body)
             number, last = number + 1, now
         time.sleep(PACE_S if done else AGAIN_S)
 
 
-def write_anew(edge: str, place: tuple[str, int], queue: str, told: Told) -> None:
+def write_anew(edge: str, place: tuple[str, int], queue: str, results: Results) -> None:
     """Put each message on a new connection, which is refused if a Service still names a pod that is gone."""
     number, name = 0, f"{edge} anew"
     while not os.path.exists(STOP):
@@ -227,18 +227,20 @@ def write_anew(edge: str, place: tuple[str, int], queue: str, told: Told) -> Non
             finally:
                 line.close()
         except Refused:
-            told.refused[edge] += 1
+            results.refused[edge] += 1
             done = False
         except (OSError, ValueError):
-            told.breaks[name] += 1  # accepted by a pod that was about to end
+            results.breaks[name] += 1  # accepted by a pod that was about to end
             done = False
         if done:
-            told.has_put(name, body)
+            results.has_put(name, body)
             number += 1
         time.sleep(ANEW_S)
 
 
-def read(edge: str, place: tuple[str, int], queue: str, told: Told, is_over: Callable[[], bool]) -> None:
+def read(
+    edge: str, place: tuple[str, int], queue: str, results: Results, is_over: Callable[[], bool]
+) -> None:
     line: Line | None = None
     while not is_over():
         try:
@@ -247,14 +249,14 @@ def read(edge: str, place: tuple[str, int], queue: str, told: Told, is_over: Cal
                 take = TAKES[edge](line, queue)
             body = take()
         except (OSError, ValueError):
-            told.breaks["reader"] += 1
+            results.breaks["reader"] += 1
             if line is not None:
                 line.close()
             line, body = None, None
         if body is None:
             time.sleep(AGAIN_S)
         else:
-            told.has_taken(edge, body)
+            results.has_taken(edge, body)
 
 
 WAYS = {"tmq": by_tmq, "ring": by_ring, "pubsub": by_pubsub, "rqp": by_rqp}
@@ -267,20 +269,20 @@ def main(queue: str, *edges: str) -> None:
         name, _, where = edge.partition("=")
         host, _, port = where.partition(":")
         places[name] = (host, int(port))
-    told = Told()
+    results = Results()
     end: list[float] = []
 
     def is_over() -> bool:
-        with told.lock:
-            return bool(end) and (time.monotonic() > end[0] or told.bodies <= told.seen.keys())
+        with results.lock:
+            return bool(end) and (time.monotonic() > end[0] or results.bodies <= results.seen.keys())
 
     writers = [
-        threading.Thread(target=work, args=(name, place, queue, told))
+        threading.Thread(target=work, args=(name, place, queue, results))
         for name, place in places.items()
         for work in (write, write_anew)
     ]
     readers = [
-        threading.Thread(target=read, args=(name, places[name], queue, told, is_over))
+        threading.Thread(target=read, args=(name, places[name], queue, results, is_over))
         for name in TAKES
         for _ in range(READERS)
     ]
@@ -291,7 +293,7 @@ def main(queue: str, *edges: str) -> None:
     end.append(time.monotonic() + DRAIN_S)
     for thread in readers:
         thread.join()
-    print(told.line(), flush=True)
+    print(results.line(), flush=True)
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ class Run:
                 if not await actor.turn():
                     raise Stuck(f"{actor.way}: a push fails, though nothing happens any more")
             actor.close()
-        await eventually(self._boards_tell, RING_S, "the stores' boards tell of one ring")
+        await eventually(self._boards_show_one_ring, RING_S, "the stores' boards show one ring")
         history = self.outcome.history
         history.sent = [b"to whom it may concern %d" % number for number in range(CALM)]
         await self._systems[OUTBOX_STORE].put(OUTBOX, history.sent)
@@ -192,7 +192,7 @@ class Run:
             await eventually(self._have_sent_all, REST_S, "nothing is on its way")
             await asyncio.sleep(QUIET_S)
 
-    async def _boards_tell(self) -> bool:
+    async def _boards_show_one_ring(self) -> bool:
         """Return whether `penstock ring status` on both stores shows one ring of all nodes."""
         found = [node for system in self._systems for node in await system.board()]
         return len(found) == len(self._nodes) and is_one_ring(found)

@@ -170,7 +170,7 @@ def test_unread_stores_are_not_reported_as_losses() -> None:
 # the ring, as nodes report it
 
 
-def told(name: str, successor: str | None, leader: str, predecessor: str | None = "?") -> dict[str, Any]:
+def status(name: str, successor: str | None, leader: str, predecessor: str | None = "?") -> dict[str, Any]:
     return {
         "name": name,
         "successor": successor and {"name": successor},
@@ -181,20 +181,20 @@ def told(name: str, successor: str | None, leader: str, predecessor: str | None 
 
 
 def test_one_ring() -> None:
-    assert is_one_ring([told("a", "b", "c"), told("b", "c", "c"), told("c", "a", "c")])
+    assert is_one_ring([status("a", "b", "c"), status("b", "c", "c"), status("c", "a", "c")])
 
 
 @pytest.mark.parametrize(
     "nodes",
     [
         [None, None],
-        [told("a", "b", "b"), None],
-        [told("a", "b", "b"), told("b", None, "b")],
-        [told("a", "b", "b", None), told("b", "a", "b")],
-        [told("a", "a", "b"), told("b", "b", "b")],
-        [told("a", "b", "a"), told("b", "a", "b")],
-        [told("a", "b", "x"), told("b", "a", "x")],
-        [told("a", "b", "b"), told("b", "c", "b")],
+        [status("a", "b", "b"), None],
+        [status("a", "b", "b"), status("b", None, "b")],
+        [status("a", "b", "b", None), status("b", "a", "b")],
+        [status("a", "a", "b"), status("b", "b", "b")],
+        [status("a", "b", "a"), status("b", "a", "b")],
+        [status("a", "b", "x"), status("b", "a", "x")],
+        [status("a", "b", "b"), status("b", "c", "b")],
     ],
     ids=["no node", "one is away", "open", "no predecessor", "two", "two leaders", "none", "leads out"],
 )

@@ -17,7 +17,7 @@ from tests.faults.text.edges import TextEdge
 from tests.faults.text.history import Book, History, Life, Sent
 from tests.faults.text.plan import CABLES, EDGES, SCENE, STORES
 from tests.faults.text.reader import Reader
-from tests.faults.waiting import LOOK_S, Stuck, eventually, together
+from tests.faults.waiting import POLL_S, Stuck, eventually, together
 from tests.pubsub.cable import Cable
 from tests.servers import Server, free_port
 
@@ -185,7 +185,7 @@ class Run:
         while time.monotonic() < end and lives == self._lives():
             if all(_has(life, last) for life in lives):
                 return True
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
         return False
 
     def _lives(self) -> list[Life]:

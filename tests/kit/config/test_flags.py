@@ -86,5 +86,5 @@ def test_error_names_the_flag() -> None:
 def test_help_of_an_edge_lists_its_flags() -> None:
     with Program(flags=["--help"]) as program:
         assert program.wait() == 0
-        told = " ".join(" ".join(program.printed).split())
-        assert "--neighbour HOST:PORT whom to call, 100% of the time" in told
+        output = " ".join(" ".join(program.printed).split())
+        assert "--neighbour HOST:PORT whom to call, 100% of the time" in output

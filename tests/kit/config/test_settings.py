@@ -198,7 +198,7 @@ def test_empty_file_and_sections_are_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("PENSTOCK_STORE", "", "is empty: unset it, "),
         ("PENSTOCK_STORE", "redis://edge:secret@h", "is not JSON: unset it, "),
@@ -206,14 +206,14 @@ def test_empty_file_and_sections_are_valid() -> None:
     ],
 )
 def test_error_names_the_unreadable_variable(
-    name: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch
+    name: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PENSTOCK_DRAIN__GRACE_S", "1")
     monkeypatch.setenv(name, value)
     (line,) = faults()
-    assert line.startswith(f"{name}: {told}")
+    assert line.startswith(f"{name}: {message}")
     assert "secret" not in line
-    if told.endswith(", "):
+    if message.endswith(", "):
         assert "as PENSTOCK_STORE__FIELD" in line
 
 

@@ -58,10 +58,10 @@ async def test_connect_keeps_the_bound_address() -> None:
 @pytest.mark.parametrize(("family", "host"), LOOPBACKS)
 async def test_closed_port_is_an_error(family: int, host: str) -> None:
     with tcp(family) as sock:
-        with pytest.raises(ConnectionRefusedError) as told:
+        with pytest.raises(ConnectionRefusedError) as caught:
             await connect(sock, (host, free_port()))
-        assert told.value.errno == errno.ECONNREFUSED
-        assert told.value.strerror == "Connection refused"
+        assert caught.value.errno == errno.ECONNREFUSED
+        assert caught.value.strerror == "Connection refused"
 
 
 async def test_late_refusal_is_reported() -> None:
@@ -150,8 +150,8 @@ async def test_cancellation_at_success_closes_the_socket() -> None:
 def test_unreachable_network_is_reported(tmp_path: Path) -> None:
     async def scenario(_: NameServer) -> None:
         with tcp() as sock:
-            with pytest.raises(OSError) as told:
+            with pytest.raises(OSError) as caught:
                 await connect(sock, ("192.0.2.1", 7))
-            assert told.value.errno == errno.ENETUNREACH
+            assert caught.value.errno == errno.ENETUNREACH
 
     on_silent_machine(scenario, tmp_path)

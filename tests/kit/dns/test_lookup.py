@@ -77,9 +77,9 @@ async def test_invalid_name_is_refused(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "fe80::1%nowhere", "127.0.0.1:7"])
 async def test_unknown_name_is_an_error(host: str) -> None:
-    with pytest.raises(socket.gaierror) as told:
+    with pytest.raises(socket.gaierror) as caught:
         await resolve(host, 7)
-    assert told.value.strerror
+    assert caught.value.strerror
 
 
 def test_hanging_names_do_not_delay_others(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ asyncio.run(main())
 def test_lookup_fails_if_no_thread_can_start() -> None:
     """Check that a look-up fails if no thread can start for lack of memory, and is retried the next time."""
     command = [sys.executable, "-P", "-c", LIMITED]
-    told = subprocess.run(
+    done = subprocess.run(
         command,
         capture_output=True,
         text=True,
@@ -230,7 +230,7 @@ def test_lookup_fails_if_no_thread_can_start() -> None:
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert told.stdout.splitlines() == ["names cannot be resolved now: can't start new thread", "1 True"]
+    assert done.stdout.splitlines() == ["names cannot be resolved now: can't start new thread", "1 True"]
 
 
 async def test_unexpected_resolver_error_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from services.kit.metrics.queue_totals import NAMES, Journal, SharedQueueTotals
 from services.kit.metrics.shared_names import SharedNames
 
 
-class Told(NamedTuple):
+class Counts(NamedTuple):
     """A report of the store: so many messages were put in."""
 
     put_in: int = 1

@@ -39,10 +39,10 @@ def test_store_latencies_are_published_with_their_number() -> None:
         metrics.store_observer.took(seconds)
     metrics.publish_store_calls()
     metrics.publish_store_calls()
-    told = metrics.registry.get_sample_value
-    assert told("penstock_store_call_seconds_count", {"edge": "test"}) == 3
-    assert told("penstock_store_call_seconds_sum", {"edge": "test"}) == pytest.approx(31.2004)
-    assert told("penstock_store_call_seconds_bucket", {"edge": "test", "le": "0.25"}) == 2
+    value = metrics.registry.get_sample_value
+    assert value("penstock_store_call_seconds_count", {"edge": "test"}) == 3
+    assert value("penstock_store_call_seconds_sum", {"edge": "test"}) == pytest.approx(31.2004)
+    assert value("penstock_store_call_seconds_bucket", {"edge": "test", "le": "0.25"}) == 2
 
 
 def test_published_latencies_are_reset() -> None:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 NOTHING = [0] * (len(measures.QUEUE_PUT_SECONDS.buckets) + 1)
 
 
-class Told(NamedTuple):
+class Counts(NamedTuple):
     """A report of the store."""
 
     numbers: tuple[int, ...] = (0,) * 7
@@ -48,15 +48,15 @@ def metered(most: int = 2, *, latencies: bool = False) -> Metrics:
     return metrics
 
 
-def count(metrics: Metrics, name: str, told: Told) -> None:
+def count(metrics: Metrics, name: str, counts: Counts) -> None:
     assert metrics.queues is not None
-    metrics.queues.add(name, told)
+    metrics.queues.add(name, counts)
 
 
 def test_operations_are_counted_per_queue() -> None:
     metrics = metered()
-    count(metrics, "orders", Told((1, 20, 3, 40, 5, 6, 7), Counter(queue_full=2)))
-    count(metrics, "orders", Told((1, 0, 0, 0, 0, 0, 0), Counter(queue_full=1, queue_paused=0)))
+    count(metrics, "orders", Counts((1, 20, 3, 40, 5, 6, 7), Counter(queue_full=2)))
+    count(metrics, "orders", Counts((1, 0, 0, 0, 0, 0, 0), Counter(queue_full=1, queue_paused=0)))
     for measure, number in (
         (measures.QUEUE_IN, 2),
         (measures.QUEUE_IN_BYTES, 20),
@@ -73,7 +73,7 @@ def test_operations_are_counted_per_queue() -> None:
 
 def test_scrape_fetches_counts_from_the_store() -> None:
     metrics = metered()
-    counted = metrics.store_observer.meter(lambda: count(metrics, "orders", Told((1,) * 7)))
+    counted = metrics.store_observer.meter(lambda: count(metrics, "orders", Counts((1,) * 7)))
     assert counted is not None
     for number in (1, 2):
         metrics.publish_queues()
@@ -89,8 +89,8 @@ def test_queue_metrics_are_off_by_default() -> None:
 def test_number_of_labels_is_limited() -> None:
     metrics = metered(2)
     for number in range(1000):
-        count(metrics, f"q{number}", Told((1,) * 7))
-    count(metrics, "q1", Told((1,) * 7))
+        count(metrics, f"q{number}", Counts((1,) * 7))
+    count(metrics, "q1", Counts((1,) * 7))
     assert shown(metrics, measures.QUEUE_IN.name) == {"q0": 1, "q1": 2, OTHER: 998}
 
 
@@ -98,14 +98,14 @@ def test_labels_of_any_names_are_valid_utf8() -> None:
     metrics = metered(9)
     names = ["", 'a"} 7\nx', "\\", "\0", "ü", b"\xff".decode("utf-8", "surrogateescape"), "a\rb"]
     for name in names:
-        count(metrics, name, Told((1,) * 7))
+        count(metrics, name, Counts((1,) * 7))
     assert shown(metrics, measures.QUEUE_IN.name).keys() == {*names[:5], "\ufffd", "a\rb"}
 
 
 def test_queue_latencies_are_histograms() -> None:
     metrics = metered(latencies=True)
-    count(metrics, "orders", Told(put=classes(c0=2, c15=1), wait=classes(c6=4)))
-    count(metrics, "orders", Told())
+    count(metrics, "orders", Counts(put=classes(c0=2, c15=1), wait=classes(c6=4)))
+    count(metrics, "orders", Counts())
     text = metrics.render().decode()
     labels = 'edge="tmq",queue="orders"'
     for line in (
@@ -123,7 +123,7 @@ def test_queue_latencies_are_histograms() -> None:
 
 def test_queue_latencies_are_off_by_default() -> None:
     metrics = metered()
-    count(metrics, "orders", Told(put=classes(c0=2)))
+    count(metrics, "orders", Counts(put=classes(c0=2)))
     text = metrics.render().decode()
     assert all(
         measure.name not in text for measure in (measures.QUEUE_PUT_SECONDS, measures.QUEUE_WAIT_SECONDS)
@@ -136,7 +136,7 @@ def test_single_process_writes_no_file() -> None:
 
 def series(metrics: Metrics) -> int:
     """Return the number of series of one queue."""
-    count(metrics, "orders", Told())
+    count(metrics, "orders", Counts())
     return metrics.render().decode().count('queue="orders"')
 
 

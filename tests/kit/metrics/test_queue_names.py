@@ -11,7 +11,7 @@ from services.kit.metrics.queue_names import IDLE_S, OTHER, STAMP_S
 from services.kit.metrics.queue_totals import NAMES
 from services.kit.metrics.shared_names import SharedNames
 from services.kit.workers.dead_worker_metrics import DeadWorkerMetrics, read_lock
-from tests.kit.metrics.metered_workers import Clock, Edge, Told
+from tests.kit.metrics.metered_workers import Clock, Counts, Edge
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def edge(request: pytest.FixtureRequest, clock: Clock, tmp_path: Path) -> Edge:
 
 def test_short_lived_queues_release_their_labels(edge: Edge, clock: Clock) -> None:
     for number in range(100):
-        edge.workers[-1].add(f"session {number}", Told())
+        edge.workers[-1].add(f"session {number}", Counts())
         edge.publish()
         clock.now += IDLE_S
     shown = edge.shown()
@@ -38,22 +38,22 @@ def test_short_lived_queues_release_their_labels(edge: Edge, clock: Clock) -> No
 
 def test_label_in_use_is_kept(edge: Edge, clock: Clock) -> None:
     """Check that a label in use is kept, and idle labels are kept until their place is needed."""
-    edge.workers[0].add("orders", Told())
-    edge.workers[-1].add("quiet", Told())
+    edge.workers[0].add("orders", Counts())
+    edge.workers[-1].add("quiet", Counts())
     for _ in range(30):
         clock.now += IDLE_S / 10
-        edge.workers[0].add("orders", Told())
+        edge.workers[0].add("orders", Counts())
         edge.publish()
     assert edge.shown() == {"orders": 31, "quiet": 1}
-    edge.workers[-1].add("new", Told(5))
+    edge.workers[-1].add("new", Counts(5))
     edge.publish()
     assert edge.shown() == {"orders": 31, "new": 5}
-    edge.workers[0].add("quiet", Told(2))
+    edge.workers[0].add("quiet", Counts(2))
     edge.publish()
     assert edge.shown() == {"orders": 31, "new": 5, OTHER: 2}
     clock.now += IDLE_S
-    edge.workers[0].add("orders", Told())
-    edge.workers[0].add("quiet", Told(3))
+    edge.workers[0].add("orders", Counts())
+    edge.workers[0].add("quiet", Counts(3))
     edge.publish()
     assert edge.shown() == {"orders": 32, "quiet": 3, OTHER: 2}  # from 0 on: a counter that restarts
 
@@ -65,17 +65,17 @@ def test_label_used_by_another_worker_is_kept(clock: Clock, tmp_path: Path) -> N
     """
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.add("orders", Told())
+    one.add("orders", Counts())
     for _ in range(int(2 * IDLE_S / STAMP_S)):
         clock.now += STAMP_S
-        one.add("orders", Told())
+        one.add("orders", Counts())
         one.publish()
-    two.add("new", Told())
+    two.add("new", Counts())
     assert edge.shown() == {"orders": 31}
     clock.now += IDLE_S - 1
-    one.add("orders", Told())  # not published yet
+    one.add("orders", Counts())  # not published yet
     clock.now += 2
-    two.add("new", Told())
+    two.add("new", Counts())
     edge.publish()
     assert edge.shown() == {"orders": 32, OTHER: 2}
 
@@ -88,7 +88,7 @@ def test_reused_label_starts_at_zero(clock: Clock, tmp_path: Path) -> None:
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
     for worker, name, number in ((one, "a", 5), (two, "b", 3), (two, "a", 1)):
-        worker.add(name, Told(number))
+        worker.add(name, Counts(number))
         edge.publish()
         assert edge.shown() == {name: number}
         clock.now += IDLE_S
@@ -102,7 +102,7 @@ def test_reused_label_starts_at_zero_after_a_worker_death(clock: Clock, tmp_path
     edge = Edge(1, clock, tmp_path, workers=2)
     dead_metrics = DeadWorkerMetrics(tmp_path)
     one, two = edge.workers
-    one.add("a", Told(5))
+    one.add("a", Counts(5))
     edge.publish()
     edge.workers.remove(one)
     dead_metrics.add(1)
@@ -110,7 +110,7 @@ def test_reused_label_starts_at_zero_after_a_worker_death(clock: Clock, tmp_path
     assert edge.shown() == {"a": 5}
     for name, number in (("b", 3), ("a", 1)):
         clock.now += IDLE_S
-        two.add(name, Told(number))
+        two.add(name, Counts(number))
         with read_lock(tmp_path):
             dead_metrics.merge([])  # a scrape, later
         edge.publish()
@@ -122,15 +122,15 @@ def test_workers_share_labels(clock: Clock, tmp_path: Path) -> None:
     """Check that workers share a limited number of labels, and each knows those of the others, also after a restart."""
     edge = Edge(3, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.add("a", Told())
-    two.add("b\n\0", Told())
-    one.add("b\n\0", Told())
-    two.add("c", Told())
+    one.add("a", Counts())
+    two.add("b\n\0", Counts())
+    one.add("b\n\0", Counts())
+    two.add("c", Counts())
     for worker in edge.workers:
-        worker.add("d", Told())
+        worker.add("d", Counts())
     three = edge.start()
     for name in ("d", "a", "c"):
-        three.add(name, Told(10))
+        three.add(name, Counts(10))
     edge.publish()
     assert edge.shown() == {"a": 11, "b\n\0": 2, "c": 11, OTHER: 12}
 
@@ -138,10 +138,10 @@ def test_workers_share_labels(clock: Clock, tmp_path: Path) -> None:
 def test_counts_of_an_exited_worker_are_kept(clock: Clock, tmp_path: Path) -> None:
     edge = Edge(3, clock, tmp_path, workers=2)
     for worker in edge.workers:
-        worker.add("a", Told(4))
+        worker.add("a", Counts(4))
     edge.publish()
     edge.workers.pop(0)
-    edge.workers[0].add("a", Told())
+    edge.workers[0].add("a", Counts())
     edge.publish()
     assert edge.shown() == {"a": 9}
 
@@ -151,7 +151,7 @@ def test_journals_are_rewritten_when_they_grow(clock: Clock, tmp_path: Path) -> 
     for turn in range(1000):
         clock.now += STAMP_S
         for name in ("a", "b", f"new {turn}"):
-            edge.workers[0].add(name, Told())
+            edge.workers[0].add(name, Counts())
         edge.publish()
     assert edge.shown() == {"a": 1000, "b": 1000, OTHER: 1000}
     lines = {file.name: len(file.read_bytes().splitlines()) for file in tmp_path.iterdir()}
@@ -180,17 +180,17 @@ def test_idle_labels_are_appended_when_used_again(clock: Clock, tmp_path: Path) 
     one, two = edge.workers
     names = [f"q{number}" for number in range(most)]
     for name in names:
-        one.add(name, Told())
+        one.add(name, Counts())
     edge.publish()
     clock.now += IDLE_S - 1
     edge.publish()
     made = (tmp_path / NAMES).stat().st_ino
     with (tmp_path / NAMES).open("rb"):  # the inode number is not reused meanwhile
         for name in names:
-            one.add(name, Told())
+            one.add(name, Counts())
         assert (tmp_path / NAMES).stat().st_ino == made
     clock.now += 2
-    two.add("new", Told())  # no name is idle: the other worker knows
+    two.add("new", Counts())  # no name is idle: the other worker knows
     edge.publish()
     assert edge.shown() == dict.fromkeys(names, 2) | {OTHER: 1}
     clock.now += STAMP_S

@@ -14,7 +14,7 @@ import pytest
 from services.kit.metrics.queue_names import IDLE_S, OTHER
 from services.kit.metrics.queue_totals import NAMES
 from services.kit.metrics.shared_names import SharedNames, read_names
-from tests.kit.metrics.metered_workers import Clock, Edge, Told
+from tests.kit.metrics.metered_workers import Clock, Counts, Edge
 
 
 @pytest.fixture
@@ -41,18 +41,18 @@ def test_lack_of_descriptors_delays_publication(
     """Check that a lack of descriptors delays publication, but no heartbeats and samples, which both use names."""
     edge = Edge(3, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.add("a", Told())
+    one.add("a", Counts())
     edge.publish()
     clock.now += IDLE_S / 2  # it would have to read the others' names
     with no_descriptor():
-        one.add("a", Told(10))
-        one.add("new", Told(100))
+        one.add("a", Counts(10))
+        one.add("new", Counts(100))
         one.publish()
     assert [record.__dict__["action"] for record in caplog.records] == ["queues_untold"]
-    two.add("new", Told(1000))
+    two.add("new", Counts(1000))
     edge.publish()
     assert edge.shown() == {"a": 11, OTHER: 100, "new": 1000}
-    one.add("new", Told(10_000))
+    one.add("new", Counts(10_000))
     edge.publish()
     assert edge.shown() == {"a": 11, OTHER: 100, "new": 11_000}
 
@@ -65,23 +65,23 @@ def test_full_disk_delays_publication(
     edge = Edge(2, clock, tmp_path, workers=2)
     one, two = edge.workers
     for name in ("a", "b"):
-        one.add(name, Told())
+        one.add(name, Counts())
     edge.publish()
     clock.now += IDLE_S
-    one.add("a", Told())
+    one.add("a", Counts())
     if stamp:
         edge.publish()
     in_their_way = [tmp_path / f"{NAMES}.new", tmp_path / "queue-figures-1.new"]
     for folder in in_their_way:
         folder.mkdir()
-    one.add("c", Told(10))
+    one.add("c", Counts(10))
     one.publish()
-    two.add("a", Told())
+    two.add("a", Counts())
     for folder in in_their_way:
         folder.rmdir()
     edge.publish()
     assert edge.shown() == {"a": 3, "b": 1, OTHER: 10}
-    one.add("c", Told(100))
+    one.add("c", Counts(100))
     edge.publish()
     assert edge.shown() == {"a": 3, "c": 100, OTHER: 10}
 
@@ -100,14 +100,14 @@ def no_room(octets: int) -> Iterator[None]:
 def test_label_use_is_shared_once_the_disk_has_space(clock: Clock, tmp_path: Path) -> None:
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.add("a", Told())
+    one.add("a", Counts())
     edge.publish()
     clock.now += IDLE_S - 1
     with no_room((tmp_path / NAMES).stat().st_size):
-        one.add("a", Told(10))
-    one.add("a", Told(100))
+        one.add("a", Counts(10))
+    one.add("a", Counts(100))
     clock.now += 2
-    two.add("new", Told())  # it would get the name if that were idle
+    two.add("new", Counts())  # it would get the name if that were idle
     edge.publish()
     assert edge.shown() == {"a": 111, OTHER: 1}
 
@@ -116,18 +116,18 @@ def test_label_use_is_shared_once_the_disk_has_space(clock: Clock, tmp_path: Pat
 def test_truncated_line_does_not_affect_others(clock: Clock, tmp_path: Path, file: str) -> None:
     edge = Edge(9, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.add("a", Told())
-    two.add("a", Told())
+    one.add("a", Counts())
+    two.add("a", Counts())
     edge.publish()
     with no_room((tmp_path / file).stat().st_size + 5):
-        one.add("b", Told(10))
+        one.add("b", Counts(10))
         one.publish()
     assert not (tmp_path / file).read_bytes().endswith(b"\n")
     for worker in (two, one):
-        worker.add("a", Told())
-        worker.add("c", Told(100))
+        worker.add("a", Counts())
+        worker.add("c", Counts(100))
     edge.publish()
-    one.add("b", Told(1000))
+    one.add("b", Counts(1000))
     edge.publish()
     lost = OTHER if file == NAMES else "b"
     expected = Counter({"a": 4, "b": 1000, "c": 200})

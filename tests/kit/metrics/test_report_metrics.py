@@ -13,7 +13,7 @@ from tests.reports import NOW_MS, document, report
 PREFIX = "penstock_report_"
 
 
-def told(one: Report | None) -> dict[tuple[str, ...], float]:
+def samples(one: Report | None) -> dict[tuple[str, ...], float]:
     """Return name and labels of each sample, as Prometheus reads the page."""
     registry, metrics = CollectorRegistry(), ReportMetrics()
     registry.register(metrics)
@@ -29,11 +29,11 @@ def told(one: Report | None) -> dict[tuple[str, ...], float]:
 
 
 def test_no_values_without_a_report() -> None:
-    assert told(None) == {}
+    assert samples(None) == {}
 
 
 def test_each_value_is_that_of_the_report() -> None:
-    assert told(report()) == {
+    assert samples(report()) == {
         ("time_seconds",): NOW_MS / 1000,
         ("period_seconds",): 86400,
         **{("messages", "in"): 1200, ("messages", "out"): 1100, ("messages", "refused"): 6},
@@ -52,7 +52,7 @@ def test_each_value_is_that_of_the_report() -> None:
 def test_unknown_values_are_absent() -> None:
     (queue,) = document()["budget"]["queues"]
     budget = {**document()["budget"], "used": None, "queues": [{**queue, "used": None}]}
-    names = {key[0] for key in told(report(budget=budget))}
+    names = {key[0] for key in samples(report(budget=budget))}
     assert not names & {"error_budget_used_ratio", "queue_error_budget_used_ratio"}
 
 
@@ -62,7 +62,7 @@ def test_numbers_of_series_are_bounded_for_any_report() -> None:
     hostile = [{**queue, "queue": f'a"}}\n{PREFIX}x 1\\{number}', "used": number} for number in range(500)]
     same = [{**queue, "used": used} for used in (1.0, 3.0, 2.0)]
     deaths = {**document()["deaths"], "by_reason": [{"name": f"r{n}", "count": n} for n in range(500)]}
-    found = told(report(budget={**document()["budget"], "queues": [*same, *hostile]}, deaths=deaths))
+    found = samples(report(budget={**document()["budget"], "queues": [*same, *hostile]}, deaths=deaths))
     assert found["queue_error_budget_used_ratio", "main", "orders"] == 3.0
     assert sum(key[0] == "queue_error_budget_used_ratio" for key in found) == 18
     assert sum(key[0] == "deaths" for key in found) == 20

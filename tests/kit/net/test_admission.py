@@ -82,9 +82,9 @@ async def test_flood_is_counted_completely_and_logged_partly(caplog: pytest.LogC
         await server.session()
         loop = asyncio.get_running_loop()
         for _ in range(300):
-            with socket.socket() as stranger:
-                stranger.setblocking(False)
-                await loop.sock_connect(stranger, (server.host, server.port))
+            with socket.socket() as client:
+                client.setblocking(False)
+                await loop.sock_connect(client, (server.host, server.port))
         await until(lambda: server.refusals("connection_limit") == 300)
         assert len(refusal_records(caplog, "connection_limit")) == 10
         server.listener.tick(loop.time() + 60)
@@ -108,13 +108,13 @@ async def test_clients_wait_while_descriptors_are_exhausted(
 ) -> None:
     caplog.set_level("INFO")
     async with Server() as server:
-        strangers = [socket.socket() for _ in range(4)]
+        clients = [socket.socket() for _ in range(4)]
         with socket.socket() as probe:  # room for two more
             resource.setrlimit(resource.RLIMIT_NOFILE, (probe.fileno() + 2, descriptor_limits[1]))
         loop = asyncio.get_running_loop()
-        for stranger in strangers:
-            stranger.setblocking(False)
-            await loop.sock_connect(stranger, (server.host, server.port))
+        for client in clients:
+            client.setblocking(False)
+            await loop.sock_connect(client, (server.host, server.port))
         await until(lambda: server.refusals("no_descriptors") >= 2)
         assert len(server.sessions) < 4
         processor_s = resource.getrusage(resource.RUSAGE_SELF).ru_utime
@@ -125,8 +125,8 @@ async def test_clients_wait_while_descriptors_are_exhausted(
         await until(lambda: actions(caplog, "accept_resumed"))
         assert len(actions(caplog, "accept_failed")) == 1
         assert actions(caplog, "accept_resumed")[0]["attempts"] == server.refusals("no_descriptors")
-        for stranger in strangers:
-            stranger.close()
+        for client in clients:
+            client.close()
 
 
 @pytest.mark.parametrize("rests", [False, True])
@@ -140,9 +140,9 @@ async def test_close_while_descriptors_are_exhausted_stops_accepting(
     loop, errors = asyncio.get_running_loop(), []
     loop.set_exception_handler(lambda _, context: errors.append(context))
     acceptor = Acceptor(open_listening("127.0.0.1", 0, SETTING), lambda sock, *_: sock.close())
-    with socket.socket() as stranger, socket.socket() as probe:
+    with socket.socket() as client, socket.socket() as probe:
         resource.setrlimit(resource.RLIMIT_NOFILE, (probe.fileno() + 1, descriptor_limits[1]))
-        stranger.connect(acceptor.address)
+        client.connect(acceptor.address)
         if rests:
             await until(lambda: any(vars(r).get("action") == "accept_failed" for r in caplog.records))
         acceptor.close()
@@ -200,25 +200,25 @@ def test_mapped_ipv4_addresses_count_as_ipv4() -> None:
 
 
 def test_ipv6_addresses_count_by_64() -> None:
-    gate = ConnectionLimits((), max_connections=10, max_per_address=1)
-    assert gate.admit("2001:db8::1") is None
-    assert gate.admit("2001:db8::2") is Refusal.ADDRESS_LIMIT
-    assert gate.admit("2001:db8:0:1::1") is None
-    gate.release("2001:db8::1")
-    assert gate.admit("2001:db8::2") is None
-    assert gate.count == 2
+    limits = ConnectionLimits((), max_connections=10, max_per_address=1)
+    assert limits.admit("2001:db8::1") is None
+    assert limits.admit("2001:db8::2") is Refusal.ADDRESS_LIMIT
+    assert limits.admit("2001:db8:0:1::1") is None
+    limits.release("2001:db8::1")
+    assert limits.admit("2001:db8::2") is None
+    assert limits.count == 2
 
 
 def test_released_addresses_are_forgotten() -> None:
     """Check that released addresses are forgotten; otherwise memory would grow with each new address."""
-    gate = ConnectionLimits((), max_connections=10, max_per_address=1)
+    limits = ConnectionLimits((), max_connections=10, max_per_address=1)
     for number in range(1_000):
         address = f"10.0.{number >> 8}.{number & 255}"
-        assert gate.admit(address) is None
-        assert gate.admit(address) is Refusal.ADDRESS_LIMIT
-        gate.release(address)
-    assert len(pickle.dumps(gate)) < 1_000
-    assert gate.count == 0
+        assert limits.admit(address) is None
+        assert limits.admit(address) is Refusal.ADDRESS_LIMIT
+        limits.release(address)
+    assert len(pickle.dumps(limits)) < 1_000
+    assert limits.count == 0
 
 
 def test_throttle_reports_suppressed_lines() -> None:

@@ -16,13 +16,13 @@ from tests.kit.echo_edge import EchoSession, frame
 from tests.kit.harness import PATIENCE_S, Server, reset_on_close, until
 
 
-def census(*ends: Server | Calls) -> ConnectionInspector:
+def inspector(*ends: Server | Calls) -> ConnectionInspector:
     return ConnectionInspector(
         lambda: [end.listener if isinstance(end, Server) else end.dialler for end in ends]
     )
 
 
-def told(one: ConnectionInspector, **args: Any) -> list[dict[str, Any]]:
+def connections(one: ConnectionInspector, **args: Any) -> list[dict[str, Any]]:
     return [dict(item) for item in one.connections(args)]
 
 
@@ -30,7 +30,7 @@ async def test_connection_is_described() -> None:
     async with Server() as server, Calls() as calls:
         session = await calls.call(server.port)
         assert await session.ask(frame(b"E", b"hello")) == b"hello"
-        ours, theirs = told(census(server)), told(census(calls))
+        ours, theirs = connections(inspector(server)), connections(inspector(calls))
         (accepted,), (dialled,) = ours, theirs
         assert accepted.pop("ageMs") >= 0
         local = server.sessions[0].wire
@@ -43,7 +43,7 @@ async def test_connection_is_described() -> None:
         assert (dialled["listener"], dialled["peer"]) == ("out", f"127.0.0.1:{server.port}")
         assert (dialled["receivedOctets"], dialled["sentOctets"]) == (9, 10)
         session.wire.write(frame(b"E", b"part")[:6])
-        await until(lambda: told(census(server))[0]["heldOctets"] == 6)
+        await until(lambda: connections(inspector(server))[0]["heldOctets"] == 6)
 
 
 async def test_octets_exclude_tls_overhead(authority: Authority) -> None:
@@ -51,7 +51,7 @@ async def test_octets_exclude_tls_overhead(authority: Authority) -> None:
     async with Server(tls=authority.mutual()) as server, Calls(tls=tls) as calls:
         session = await calls.call(server.port)
         assert await session.ask(frame(b"E", b"hello")) == b"hello"
-        both = told(census(server, calls))
+        both = connections(inspector(server, calls))
         assert {(item["listener"], item["receivedOctets"], item["sentOctets"]) for item in both} == {
             ("here", 10, 9),
             ("out", 9, 10),
@@ -68,27 +68,27 @@ async def test_connections_are_listed_by_number() -> None:
     async with Server() as one, Server() as two, Calls() as calls:
         for server in (one, two, one, two):
             await calls.call(server.port)
-        everyone = census(two, calls, one)
-        numbers = [item["number"] for item in told(everyone)]
+        everyone = inspector(two, calls, one)
+        numbers = [item["number"] for item in connections(everyone)]
         assert numbers == sorted(numbers)
         assert len(numbers) == 8
-        assert [item["number"] for item in told(everyone, after=numbers[3])] == numbers[4:]
-        assert {item["listener"] for item in told(everyone, listener="out")} == {"out"}
-        assert told(everyone, listener="none") == []
+        assert [item["number"] for item in connections(everyone, after=numbers[3])] == numbers[4:]
+        assert {item["listener"] for item in connections(everyone, listener="out")} == {"out"}
+        assert connections(everyone, listener="none") == []
 
 
 @pytest.mark.parametrize("after", [-1, "1", None, 1.5, True])
 async def test_invalid_position_is_rejected(after: object) -> None:
     async with Server() as server:
         with pytest.raises(ValueError, match="after must be a whole number"):
-            told(census(server), after=after)
+            connections(inspector(server), after=after)
 
 
 async def test_listing_tolerates_changes() -> None:
     """Check that listing tolerates changes: closed connections are left out, and newer ones may be."""
     async with Server() as server, Calls() as calls:
         sessions = [await calls.call(server.port) for _ in range(3)]
-        items = census(server).connections({})
+        items = inspector(server).connections({})
         first = next(iter(items))
         for session in sessions:
             session.wire.abort()
@@ -101,10 +101,10 @@ async def test_listing_tolerates_changes() -> None:
 async def test_unnamed_connections_are_listed(authority: Authority) -> None:
     async with Server(tls=authority.listener()) as server:
         with socket.create_connection((server.host, server.port)):
-            await until(lambda: [item["phase"] for item in told(census(server))] == ["opening"])
-            (item,) = told(census(server))
+            await until(lambda: [item["phase"] for item in connections(inspector(server))] == ["opening"])
+            (item,) = connections(inspector(server))
             assert (item["certificate"], item["receivedOctets"]) == (None, 0)
-            (closed,) = census(server).close({"id": item["id"]})
+            (closed,) = inspector(server).close({"id": item["id"]})
             assert closed["was"] == "reset"
             await until(lambda: not server.listener.connections)
 
@@ -112,7 +112,7 @@ async def test_unnamed_connections_are_listed(authority: Authority) -> None:
 async def test_listeners_are_described() -> None:
     async with Server() as server, Calls() as calls:
         await calls.call(server.port)
-        about = census(server, calls).about()
+        about = inspector(server, calls).about()
         assert about == {
             "listeners": [{"name": "here", "address": f"127.0.0.1:{server.port}"}],
             "connections": 2,
@@ -132,7 +132,7 @@ async def test_operator_closes_a_connection_in_order(caplog: pytest.LogCaptureFi
         session, _ = await server.session(0), await server.session(1)
         client.send(frame(b"F", b"100000"))
         await until(lambda: "received" in session.calls)
-        (item,) = census(server).close({"id": session.wire.conn, "by": "eve" + "!" * 1000})
+        (item,) = inspector(server).close({"id": session.wire.conn, "by": "eve" + "!" * 1000})
         assert item == {"id": session.wire.conn, "was": "closed"}
         assert len(await client.answer()) == 100_000
         assert await client.ended() == "fin"
@@ -143,7 +143,7 @@ async def test_operator_closes_a_connection_in_order(caplog: pytest.LogCaptureFi
         assert (line.conn, len(line.detail)) == (session.wire.conn, MAX_TEXT)  # type: ignore[attr-defined]
         other.send(frame(b"E", b"still here"))
         assert await other.answer() == b"still here"
-        assert census(server).close({"id": session.wire.conn}) == []
+        assert inspector(server).close({"id": session.wire.conn}) == []
 
 
 async def test_second_close_resets_the_connection() -> None:
@@ -153,11 +153,15 @@ async def test_second_close_resets_the_connection() -> None:
         client.stop_reading()
         client.send(frame(b"F", b"30000000"))
         session = await server.session()
-        await until(lambda: told(census(server))[0]["unsentOctets"] > 0)
-        assert census(server).close({"id": session.wire.conn}) == [{"id": session.wire.conn, "was": "closed"}]
-        (item,) = told(census(server))
+        await until(lambda: connections(inspector(server))[0]["unsentOctets"] > 0)
+        assert inspector(server).close({"id": session.wire.conn}) == [
+            {"id": session.wire.conn, "was": "closed"}
+        ]
+        (item,) = connections(inspector(server))
         assert item["phase"] == "closing"
-        assert census(server).close({"id": session.wire.conn}) == [{"id": session.wire.conn, "was": "reset"}]
+        assert inspector(server).close({"id": session.wire.conn}) == [
+            {"id": session.wire.conn, "was": "reset"}
+        ]
         await until(lambda: not server.listener.connections)
 
 
@@ -165,8 +169,8 @@ async def test_tls_and_dialled_connections_can_be_closed(authority: Authority) -
     """Check that TLS and dialled connections can be closed: both ends are notified in order."""
     async with Server(tls=authority.listener()) as server, Calls(tls=authority.dialler()) as calls:
         session = await calls.call(server.port)
-        (item,) = told(census(calls))
-        assert census(server, calls).close({"id": item["id"]})[0]["was"] == "closed"
+        (item,) = connections(inspector(calls))
+        assert inspector(server, calls).close({"id": item["id"]})[0]["was"] == "closed"
         await until(lambda: session.lost_with is not None)
         (theirs,) = server.sessions
         await until(lambda: "eof" in theirs.calls)
@@ -183,8 +187,8 @@ async def test_connection_without_transport_can_be_closed() -> None:
             async with asyncio.timeout(PATIENCE_S):
                 while not server.listener.connections:  # noqa: ASYNC110
                     await asyncio.sleep(0)
-            found += told(census(server))
-            census(server).close({"id": found[0]["id"]})
+            found += connections(inspector(server))
+            inspector(server).close({"id": found[0]["id"]})
             await until(lambda: not server.listener.connections)
         assert found[0]["phase"] in ("accepted", "open")
 
@@ -196,8 +200,8 @@ OURS = pytest.param(f"{os.getpid():x}.0", id="ours")  # test runners compare nam
 async def test_unknown_id_closes_nothing(identifier: object) -> None:
     async with Server() as server, Calls() as calls:
         await calls.call(server.port)
-        assert census(server, calls).close({"id": identifier}) == []
-        assert census(server, calls).close({}) == []
+        assert inspector(server, calls).close({"id": identifier}) == []
+        assert inspector(server, calls).close({}) == []
         assert server.refusals("closed_by_operator") == 0
 
 
@@ -211,7 +215,7 @@ async def test_failing_session_does_not_affect_others() -> None:
         client = await server.client()
         session = await server.session()
         reset_on_close(client.socket)
-        census(server).close({"id": session.wire.conn})
+        inspector(server).close({"id": session.wire.conn})
         await client.close()
         await until(lambda: not server.listener.connections)
         assert server.value("penstock_local_errors_total") == 1

@@ -66,8 +66,8 @@ async def test_wrong_server_name_is_refused(authority: Authority, caplog: pytest
         await until(lambda: not calls.dialler.connections)
 
 
-async def test_unknown_authority_is_refused(authority: Authority, stranger: Authority) -> None:
-    async with Server(tls=stranger.listener()) as server, Calls(tls=authority.dialler()) as calls:
+async def test_unknown_authority_is_refused(authority: Authority, foreign_authority: Authority) -> None:
+    async with Server(tls=foreign_authority.listener()) as server, Calls(tls=authority.dialler()) as calls:
         error = str(await calls.fails(server.port))
         assert "CERTIFICATE_VERIFY_FAILED: unable to get local issuer certificate" in error
         assert server.sessions == []
@@ -146,11 +146,11 @@ async def test_cancelled_handshake_leaves_no_connection(authority: Authority) ->
 
 
 async def test_renewed_files_are_reloaded(
-    authority: Authority, stranger: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    authority: Authority, foreign_authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     ca = tmp_path / "ca.pem"
-    shutil.copy(stranger.folder / "ca.pem", ca)
+    shutil.copy(foreign_authority.folder / "ca.pem", ca)
     async with Server(tls=authority.listener()) as server, Calls(tls={"ca": ca}) as calls:
         assert "VERIFY_FAILED" in str(await calls.fails(server.port))
         ca.write_text("half a file")

@@ -80,11 +80,11 @@ async def test_intermediate_authority_is_trusted_on_both_sides(tmp_path: Path) -
 
 
 async def test_untrusted_client_certificate_is_refused(
-    authority: Authority, stranger: Authority, caplog: pytest.LogCaptureFixture
+    authority: Authority, foreign_authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with Server(tls=authority.mutual()) as server:
         forged = authority.client()
-        stranger.ca.issue_cert("agent.example.org").configure_cert(forged)
+        foreign_authority.ca.issue_cert("agent.example.org").configure_cert(forged)
         for number, context in enumerate((authority.client(), forged), start=1):
             client = await server.client(ssl=context)  # TLS 1.3: the client is notified only afterwards
             with pytest.raises(ssl.SSLError, match=r"(?i)alert"):
@@ -166,17 +166,17 @@ async def test_certificate_expiry_is_exported(tmp_path: Path) -> None:
     authority.certify_server(not_after=soon)
     async with Server(tls=authority.listener()) as server:
 
-        def told() -> float:
+        def expiry() -> float:
             return server.value("penstock_certificate_not_after_time_seconds", listener=server.listener.name)
 
-        assert told() == soon.timestamp()
+        assert expiry() == soon.timestamp()
         authority.certify_server(not_after=later)
         (tmp_path / "key.pem").write_text("half a file")
         server.listener.tick(0.0)
-        assert told() == soon.timestamp()
+        assert expiry() == soon.timestamp()
         authority.certify_server(not_after=later)
         server.listener.tick(0.0)
-        assert told() == later.timestamp()
+        assert expiry() == later.timestamp()
 
 
 async def test_drain_resets_unfinished_handshakes(authority: Authority) -> None:

@@ -136,17 +136,17 @@ async def test_wildcard_address_accepts_both_families() -> None:
 
 async def test_edge_can_add_pages() -> None:
     pages: dict[str, Page] = {}
-    told = {"number": 1}
+    document = {"number": 1}
     server = HealthServer(HealthSettings(port=0), HealthSources(bytes, Readiness(), lambda: None), pages)
     host, port = await server.start()
     async with aiohttp.ClientSession() as session:
         assert (await session.get(f"http://{host}:{port}/echo")).status == 404
-        pages["/echo"] = lambda: told
-        for told["number"] in (2, 3):
+        pages["/echo"] = lambda: document
+        for document["number"] in (2, 3):
             async with session.get(f"http://{host}:{port}/echo") as response:
                 assert response.status == 200
                 assert response.content_type == "application/json"
-                assert await response.json() == told
+                assert await response.json() == document
         assert (await session.get(f"http://{host}:{port}/echo/more")).status == 404
         assert (await session.post(f"http://{host}:{port}/echo")).status == 405
     await server.close()

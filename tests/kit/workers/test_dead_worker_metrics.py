@@ -27,7 +27,7 @@ PUT_IN = 'penstock_queue_in_messages_total{edge="echo",queue="orders"}'
 PUT_SECONDS = 'penstock_queue_put_seconds_count{edge="echo",queue="orders"}'
 
 
-class Told(NamedTuple):
+class Counts(NamedTuple):
     """A report of the store on one queue: three messages were put in."""
 
     numbers: Sequence[int] = (3, *(0,) * 6)
@@ -48,14 +48,14 @@ def worker(folder: Path, seconds: float = 0.25) -> int:
         metrics.seconds("enq").observe(seconds)
         metrics.input_held.set(7)
         assert metrics.queues is not None
-        metrics.queues.add("orders", Told())
+        metrics.queues.add("orders", Counts())
         metrics.publish_queues()
         os.kill(os.getpid(), signal.SIGKILL)
     assert os.waitpid(pid, 0) == (pid, signal.SIGKILL)
     return pid
 
 
-def told(folder: Path) -> dict[str, float]:
+def read_samples(folder: Path) -> dict[str, float]:
     lines = WorkerMetrics("echo", folder, WorkerTable(1), os.getpid()).render().decode().splitlines()
     found = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, _, value in found}
@@ -63,7 +63,7 @@ def told(folder: Path) -> dict[str, float]:
 
 def check(folder: Path, deaths: int) -> None:
     """Check the counts of so many workers."""
-    samples = told(folder)
+    samples = read_samples(folder)
     assert samples[REQUESTS] == 2 * deaths
     assert (samples[FAST], samples[SLOW]) == (deaths, 2 * deaths)
     assert samples[SECONDS] == pytest.approx(0.253 * deaths)
@@ -79,7 +79,7 @@ def test_files_of_dead_workers_are_merged(tmp_path: Path) -> None:
     left = []
     for death in range(1, DEATHS + 1):
         dead_metrics.add(worker(tmp_path))
-        assert HELD not in told(tmp_path)  # no gauge of the dead remains
+        assert HELD not in read_samples(tmp_path)  # no gauge of the dead remains
         check(tmp_path, death)
         dead_metrics.merge([])
         check(tmp_path, death)
@@ -156,6 +156,6 @@ def test_merged_sums_do_not_fall(tmp_path: Path) -> None:
     for turn in range(3):
         for number in range(1, 5):
             dead_metrics.add(worker(tmp_path, number / 10 + turn / 3))
-        before = told(tmp_path)[SECONDS]
+        before = read_samples(tmp_path)[SECONDS]
         dead_metrics.merge([])
-        assert told(tmp_path)[SECONDS] == before
+        assert read_samples(tmp_path)[SECONDS] == before

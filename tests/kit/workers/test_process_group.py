@@ -47,7 +47,7 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def told(group: ProcessGroup) -> dict[str, float]:
+def read_samples(group: ProcessGroup) -> dict[str, float]:
     return {sample.name: sample.value for family in group.collect() for sample in family.samples}
 
 
@@ -58,7 +58,7 @@ def memory(*pids: int) -> int:
 
 def test_group_metrics_are_those_of_one_process(leader: int) -> None:
     (child,) = children(leader)
-    values = told(ProcessGroup(leader))
+    values = read_samples(ProcessGroup(leader))
     assert values[CPU] >= BURNT_S
     assert values[RESIDENT] == pytest.approx(memory(leader, child), rel=0.1)
     assert values[RESIDENT] > 64 << 20
@@ -72,10 +72,10 @@ def test_cpu_time_of_exited_children_counts(leader: int) -> None:
 
     Otherwise the sum would fall, and Prometheus would take that for a counter reset.
     """
-    before = told(ProcessGroup(leader))
+    before = read_samples(ProcessGroup(leader))
     os.kill(*children(leader), signal.SIGKILL)
     eventually(lambda: not children(leader))
-    after = told(ProcessGroup(leader))  # the reporting process may have restarted, too
+    after = read_samples(ProcessGroup(leader))  # the reporting process may have restarted, too
     assert after[CPU] >= before[CPU]
     assert after[RESIDENT] == pytest.approx(memory(leader), rel=0.1)
     assert after["process_start_time_seconds"] == before["process_start_time_seconds"]
@@ -85,4 +85,4 @@ def test_cpu_time_of_exited_children_counts(leader: int) -> None:
 def test_exited_process_has_no_metrics() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
-    assert told(ProcessGroup(process.pid)) == {}
+    assert read_samples(ProcessGroup(process.pid)) == {}

@@ -100,9 +100,9 @@ def test_port_shared_by_another_program_is_refused() -> None:
 
     SO_REUSEPORT would give it half of the connections.
     """
-    with open_bound("127.0.0.1", 0, reuse_port=True) as stranger:
-        stranger.listen()
-        port = stranger.getsockname()[1]
+    with open_bound("127.0.0.1", 0, reuse_port=True) as other:
+        other.listen()
+        port = other.getsockname()[1]
         expected = f"cannot listen on 127.0.0.1 port {port}: Address already in use"
         with pytest.raises(AddressInUse, match=expected), reserved_ports("echo", _echo("127.0.0.1", port)):
             pass
@@ -134,9 +134,9 @@ def _echo(host: str, port: int) -> EchoSettings:
 
 
 def test_unusable_settings_end_all_workers() -> None:
-    with open_bound("127.0.0.1", 0) as stranger:
-        stranger.listen()
-        port = stranger.getsockname()[1]
+    with open_bound("127.0.0.1", 0) as other:
+        other.listen()
+        port = other.getsockname()[1]
         with Program(f"health.port={port}", workers=2) as program:
             assert program.wait() == 2
             expected = f"penstock: cannot listen on 127.0.0.1 port {port}: Address already in use"

@@ -27,7 +27,7 @@ class Broken(Exception):
     pass
 
 
-class Looks:
+class Reconciliations:
     """The times of reconciliations. `fails` returns whether the n-th one of a key fails."""
 
     def __init__(
@@ -37,11 +37,11 @@ class Looks:
         self.at: list[float] = []
         self.count: Counter[Key] = Counter()
         self.failed: list[Exception] = []
-        self.work = WorkQueue(self._look, lambda _, error: self.failed.append(error), first=FIRST)
+        self.work = WorkQueue(self._reconcile, lambda _, error: self.failed.append(error), first=FIRST)
         self._fails = fails
         self._lasts_s = lasts_s
 
-    async def _look(self, key: Key) -> bool:
+    async def _reconcile(self, key: Key) -> bool:
         self.count[key] += 1
         self.at.append(asyncio.get_running_loop().time())
         await asyncio.sleep(self._lasts_s)
@@ -65,116 +65,116 @@ def about(pause_s: float) -> object:
 
 
 def test_backoff_grows_and_is_bounded() -> None:
-    looks = Looks(lambda _: True)
+    runs = Reconciliations(lambda _: True)
 
     async def fail() -> None:
-        looks.work.add(ONE)
-        await looks.run(600)
+        runs.work.add(ONE)
+        await runs.run(600)
 
     hurried(fail())
     grown = [FIRST_PAUSE_S * 2**number for number in range(7)]
-    assert looks.pauses[:7] == [about(pause_s) for pause_s in grown]
+    assert runs.pauses[:7] == [about(pause_s) for pause_s in grown]
     assert grown[-1] < LONGEST_PAUSE_S < 2 * grown[-1]
-    assert looks.pauses[7:] == [about(LONGEST_PAUSE_S)] * len(looks.pauses[7:])
-    assert len(looks.pauses) > 12
-    assert len(looks.failed) == len(looks.at)
+    assert runs.pauses[7:] == [about(LONGEST_PAUSE_S)] * len(runs.pauses[7:])
+    assert len(runs.pauses) > 12
+    assert len(runs.failed) == len(runs.at)
 
 
 def test_unfinished_keys_are_retried_sooner_than_failed_ones() -> None:
-    looks = Looks(unsettled=True)
+    runs = Reconciliations(unsettled=True)
 
     async def refuse() -> None:
-        looks.work.add(ONE)
-        await looks.run(100)
+        runs.work.add(ONE)
+        await runs.run(100)
 
     hurried(refuse())
-    assert looks.pauses[:5] == [about(FIRST_PAUSE_S * 2**number) for number in range(5)]
-    assert looks.pauses[5:] == [about(LONGEST_UNSETTLED_S)] * len(looks.pauses[5:])
-    assert len(looks.pauses) > 8
-    assert not looks.failed
+    assert runs.pauses[:5] == [about(FIRST_PAUSE_S * 2**number) for number in range(5)]
+    assert runs.pauses[5:] == [about(LONGEST_UNSETTLED_S)] * len(runs.pauses[5:])
+    assert len(runs.pauses) > 8
+    assert not runs.failed
 
 
 def test_success_resets_backoff() -> None:
-    looks = Looks(lambda number: number not in (4, 8))
+    runs = Reconciliations(lambda number: number not in (4, 8))
 
     async def fail() -> None:
-        looks.work.add(ONE)
-        await looks.run(30)
-        assert looks.count[ONE] == 4
-        looks.work.add(ONE)
-        await looks.run(30)
+        runs.work.add(ONE)
+        await runs.run(30)
+        assert runs.count[ONE] == 4
+        runs.work.add(ONE)
+        await runs.run(30)
 
     hurried(fail())
-    assert looks.count[ONE] == 8
-    assert looks.pauses[:3] == [about(FIRST_PAUSE_S * grown) for grown in (1, 2, 4)]
-    assert looks.pauses[4:] == [about(FIRST_PAUSE_S * grown) for grown in (1, 2, 4)]
+    assert runs.count[ONE] == 8
+    assert runs.pauses[:3] == [about(FIRST_PAUSE_S * grown) for grown in (1, 2, 4)]
+    assert runs.pauses[4:] == [about(FIRST_PAUSE_S * grown) for grown in (1, 2, 4)]
 
 
 def test_added_key_is_reconciled_at_once() -> None:
     """Check that an added key is reconciled at once after any number of failures, without its scheduled retry."""
-    looks = Looks(lambda number: number < 8)
+    runs = Reconciliations(lambda number: number < 8)
 
     async def fail() -> None:
-        looks.work.add(ONE)
-        await looks.run(FIRST_PAUSE_S * 100)
-        assert looks.count[ONE] == 7
-        looks.work.add(ONE)
-        await looks.run(0.01)
-        assert looks.count[ONE] == 8
-        await looks.run(LONGEST_PAUSE_S * 2)
+        runs.work.add(ONE)
+        await runs.run(FIRST_PAUSE_S * 100)
+        assert runs.count[ONE] == 7
+        runs.work.add(ONE)
+        await runs.run(0.01)
+        assert runs.count[ONE] == 8
+        await runs.run(LONGEST_PAUSE_S * 2)
 
     hurried(fail())
-    assert looks.count[ONE] == 8
+    assert runs.count[ONE] == 8
 
 
 def test_failing_key_does_not_block_others() -> None:
-    looks = Looks(lambda _: True)
+    runs = Reconciliations(lambda _: True)
 
     async def fail() -> None:
-        looks.work.add(ONE)
-        looks.work.add(OTHER)
-        await looks.run(0.01)
-        assert looks.count == {ONE: 1, OTHER: 1}
-        looks.work.forget(ONE)
-        await looks.run(FIRST_PAUSE_S * 2)
+        runs.work.add(ONE)
+        runs.work.add(OTHER)
+        await runs.run(0.01)
+        assert runs.count == {ONE: 1, OTHER: 1}
+        runs.work.forget(ONE)
+        await runs.run(FIRST_PAUSE_S * 2)
 
     hurried(fail())
-    assert looks.count == {ONE: 1, OTHER: 2}
+    assert runs.count == {ONE: 1, OTHER: 2}
 
 
 def test_busy_key_does_not_block_others() -> None:
     """Check that a busy key occupies one worker, and is reconciled once more for any number of additions meanwhile."""
-    looks = Looks(lasts_s=10)
+    runs = Reconciliations(lasts_s=10)
 
     async def crowd() -> None:
-        running = asyncio.create_task(looks.run(100))
+        running = asyncio.create_task(runs.run(100))
         for _ in range(2 * WORKERS):
-            looks.work.add(ONE)
+            runs.work.add(ONE)
             await asyncio.sleep(0.25)
-        looks.work.add(OTHER)
-        assert looks.work.depth == 3
+        runs.work.add(OTHER)
+        assert runs.work.depth == 3
         await running
 
     hurried(crowd())
-    assert looks.at == [0, 8, 10]
-    assert looks.count == {ONE: 2, OTHER: 1}
+    assert runs.at == [0, 8, 10]
+    assert runs.count == {ONE: 2, OTHER: 1}
 
 
 def test_locked_key_is_not_reconciled() -> None:
     """Check that a locked key is not reconciled, as for a queue that is being deleted."""
-    looks = Looks()
+    runs = Reconciliations()
 
     async def delete() -> None:
-        running = asyncio.create_task(looks.run(100))
-        async with looks.work.alone(ONE):
-            looks.work.add(ONE)
-            looks.work.add(OTHER)
+        running = asyncio.create_task(runs.run(100))
+        async with runs.work.alone(ONE):
+            runs.work.add(ONE)
+            runs.work.add(OTHER)
             await asyncio.sleep(10)
-            assert looks.count == {OTHER: 1}
+            assert runs.count == {OTHER: 1}
         await running
 
     hurried(delete())
-    assert looks.at == [0, 10]
+    assert runs.at == [0, 10]
 
 
 def test_first_key_precedes_all_others() -> None:
@@ -182,13 +182,13 @@ def test_first_key_precedes_all_others() -> None:
     order: list[Key] = []
     urgent = FIRST
 
-    async def look(key: Key) -> bool:
+    async def reconcile(key: Key) -> bool:
         order.append(key)
         await asyncio.sleep(1)
         return True
 
     async def run() -> None:
-        work = WorkQueue(look, lambda _key, _error: None, first=urgent)
+        work = WorkQueue(reconcile, lambda _key, _error: None, first=urgent)
         for number in range(3 * WORKERS):
             work.add(Key(Kind.QUEUE, "shop", f"q{number}"))
         running = asyncio.create_task(work.run())

@@ -21,11 +21,11 @@ WRITTEN = "penstock_operator_status_patches_total"
 NAMES = [f"p{number}" for number in range(5)]
 
 
-class Looking:
+class LocalPeers:
     """`Peers` in this process, and the edges that it notifies."""
 
     def __init__(self, inside: Inside, store: Store, namespace: str) -> None:
-        self.told: set[Key] = set()
+        self.enqueued: set[Key] = set()
         self.peers = Peers(
             store,
             inside.mirror,
@@ -36,42 +36,42 @@ class Looking:
             knows=lambda kind, there: there == namespace,
             lists_slices_of=lambda there: there == namespace,
             on_change=lambda: None,
-            enqueue=self.told.update,
+            enqueue=self.enqueued.update,
         )
 
 
 @pytest.fixture
-async def looking(inside: Inside, seen: Seen, store: Server) -> AsyncIterator[Looking]:
+async def local(inside: Inside, seen: Seen, store: Server) -> AsyncIterator[LocalPeers]:
     used = Store(store.url, "operator")
     await used.initialise()
-    yield Looking(inside, used, seen.namespace)
+    yield LocalPeers(inside, used, seen.namespace)
     await used.close(1.0)
 
 
 async def test_peers_are_stored_before_statuses_are_written(
-    looking: Looking, inside: Inside, seen: Seen
+    local: LocalPeers, inside: Inside, seen: Seen
 ) -> None:
     """Check that all peers are stored before any status is written, so that none waits for the statuses of others."""
     seen.apply(*map(peer, NAMES))
     for name in NAMES:
         inside.mirror.put(read(seen, "peer", name))
-    assert await looking.peers.reconcile() == ""
+    assert await local.peers.reconcile() == ""
     assert inside.count(WRITTEN) == 0
-    assert {key.name for key in looking.told} == set(NAMES)
-    for key in looking.told:
+    assert {key.name for key in local.enqueued} == set(NAMES)
+    for key in local.enqueued:
         resource = inside.mirror.get(key)
         assert resource is not None
-        await looking.peers.settle(resource)
+        await local.peers.settle(resource)
     assert inside.count(WRITTEN) == len(NAMES)
     assert {seen.ready("peer", name) for name in NAMES} == {("True", "Declared")}
 
 
-async def test_outdated_verdict_is_not_written(looking: Looking, inside: Inside, seen: Seen) -> None:
+async def test_outdated_verdict_is_not_written(local: LocalPeers, inside: Inside, seen: Seen) -> None:
     seen.apply(peer("shop"))
     inside.mirror.put(read(seen, "peer", "shop"))
-    await looking.peers.reconcile()
+    await local.peers.reconcile()
     seen.apply(peer("shop", "rqp-mca", "10.0.0.9"))
-    await looking.peers.settle(read(seen, "peer", "shop"))
+    await local.peers.settle(read(seen, "peer", "shop"))
     assert inside.count(WRITTEN) == 0
 
 

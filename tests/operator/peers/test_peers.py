@@ -16,7 +16,7 @@ from tests.operator.rights import rights
 from tests.operator.test_faults import writes
 from tests.servers import Server, eventually
 
-LOOKS = "penstock_operator_looks_total"
+RECONCILIATIONS = "penstock_operator_looks_total"
 QUICK_S = 2.0  # after a change of the store
 
 
@@ -90,8 +90,10 @@ def test_peer_of_another_operator(
     assert f"belongs to a Peer in namespace '{seen.namespace}', which another operator" in found["message"]
     other.becomes("peer", "last", "True", "Declared")
     for one in (first, second):  # after each has reconciled everything
-        looked = one.metric(LOOKS, kind="peers", result="done")
-        eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
+        before = one.metric(RECONCILIATIONS, kind="peers", result="done")
+        eventually(
+            lambda one=one, before=before: one.metric(RECONCILIATIONS, kind="peers", result="done") > before
+        )
     assert keeper.peers()["shop"] == (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))
     assert seen.ready("peer", "shop") == ("True", "Declared")
     assert other.get("configmap", "machines")["data"]["rqprc"] == "10.0.0.9\n"
@@ -106,7 +108,7 @@ def test_peer_adopts_a_declared_one(operator: OperatorProgram, seen: Seen, keepe
         keeper.apply_peer(name, owner, protocol="rqp-mca", addresses=["10.0.0.1"])
     seen.declared(peer("shop", "rqp-mca", "10.0.0.7"))
     assert keeper.peers()["shop"] == (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))
-    assert [(reported["peer"], reported["owner"]) for reported in operator.events("peer_adopted")] == [
+    assert [(adopted["peer"], adopted["owner"]) for adopted in operator.events("peer_adopted")] == [
         ("shop", "cli")
     ]
     seen.delete("peer", "shop")
@@ -257,11 +259,13 @@ def test_operators_with_the_same_discovery_do_not_compete(
     second = new_operator(
         namespaces=f"{other},{seen.namespace}", sweep_s=1, rqprc_configmap="machines"
     ).ready()
-    reported = writes(store)["publish"]
+    published = writes(store)["publish"]
     for one in (first, second, first, second):
-        looked = one.metric(LOOKS, kind="peers", result="done")
-        eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
+        before = one.metric(RECONCILIATIONS, kind="peers", result="done")
+        eventually(
+            lambda one=one, before=before: one.metric(RECONCILIATIONS, kind="peers", result="done") > before
+        )
     assert keeper.peers() == expected
-    assert writes(store)["publish"] == reported
+    assert writes(store)["publish"] == published
     seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.2"))  # either operator may see it first
     eventually(lambda: keeper.peers()[name][1] == ("10.1.0.2:7172",))

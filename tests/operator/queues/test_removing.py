@@ -147,13 +147,13 @@ def test_queue_kept_by_a_foreign_finalizer_reports_its_state(
         seen.declared({**document, "metadata": {"name": name, "finalizers": ["example.org/hold"]}})
     depth = f'penstock_operator_queue_depth{{name="gone",namespace="{seen.namespace}"}}'
     assert depth in operator.page("metrics")[1]
-    for name, reported in (
+    for name, message in (
         ("gone", "the queue was deleted"),
         ("kept", "the queue stays in the store (deletionPolicy)"),
     ):
         seen.delete("queue", name, patience_s=0)
         found = seen.becomes("queue", name, "False", "Removed")
-        assert found["message"] == f"{reported}; the resource waits for the finalizers example.org/hold"
+        assert found["message"] == f"{message}; the resource waits for the finalizers example.org/hold"
     assert (keeper.find("gone"), keeper.owner("kept")) == (None, f"kubernetes {seen.namespace}/kept")
     assert depth not in operator.page("metrics")[1]
     eventually(lambda: seen.events("gone") == ["Declared", "Removed"])
@@ -172,7 +172,7 @@ def test_queue_deleted_while_being_reconciled(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
     seen.declared(queue("before"))
-    looked = operator.metric("penstock_operator_looks_total", kind="queues")
+    before = operator.metric("penstock_operator_looks_total", kind="queues")
     store.stop()
     seen.renew(queue("before", maxLength=5))
     seen.apply(queue("orders"))
@@ -181,7 +181,7 @@ def test_queue_deleted_while_being_reconciled(
     # it already knows of the deletion
     eventually(lambda: seen.get("queue", "last")["metadata"].get("finalizers"))
     store.cont()
-    eventually(lambda: operator.metric("penstock_operator_looks_total", kind="queues") >= looked + 2)
+    eventually(lambda: operator.metric("penstock_operator_looks_total", kind="queues") >= before + 2)
     seen.becomes("queue", "before", "True", "Declared")
     assert keeper.find("orders") is None
 

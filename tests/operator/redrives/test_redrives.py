@@ -27,7 +27,7 @@ def prepared(seen: Seen, keeper: Keeper, number: int = 5) -> str:
     return "orders"
 
 
-def told(seen: Seen, name: str) -> tuple[int, int, int]:
+def progress_of(seen: Seen, name: str) -> tuple[int, int, int]:
     status = seen.get("redrive", name)["status"]
     return status["matched"], status["moved"], status["remaining"]
 
@@ -36,7 +36,7 @@ def test_redrive_keeps_order(orders: str, seen: Seen, keeper: Keeper) -> None:
     seen.apply(redrive("again", orders))
     found = seen.becomes("redrive", "again", "True", "Complete")
     assert found["message"] == "moved 5 dead letters to orders"
-    assert told(seen, "again") == (5, 5, 0)
+    assert progress_of(seen, "again") == (5, 5, 0)
     assert keeper.take("orders") == numbered(5)
     eventually(lambda: seen.events("again") == ["Running", "Complete"])
     assert re.search(
@@ -45,10 +45,10 @@ def test_redrive_keeps_order(orders: str, seen: Seen, keeper: Keeper) -> None:
 
 
 def test_dry_run_moves_nothing(orders: str, seen: Seen, keeper: Keeper) -> None:
-    seen.apply(redrive("look", orders, dryRun=True))
-    seen.becomes("redrive", "look", "True", "Complete")
-    assert told(seen, "look") == (5, 0, 5)
-    assert "none are moved" in seen.event("look", "Running")
+    seen.apply(redrive("preview", orders, dryRun=True))
+    seen.becomes("redrive", "preview", "True", "Complete")
+    assert progress_of(seen, "preview") == (5, 0, 5)
+    assert "none are moved" in seen.event("preview", "Running")
     assert len(keeper.dead("orders")) == 5
 
 
@@ -61,7 +61,7 @@ def test_filter_selects_letters(orders: str, seen: Seen, keeper: Keeper) -> None
     assert keeper.dead("orders") == numbered(5)
     seen.apply(redrive("old", orders, filter={"olderThan": "1h"}))
     seen.becomes("redrive", "old", "True", "Complete")
-    assert told(seen, "old") == (0, 0, 0)
+    assert progress_of(seen, "old") == (0, 0, 0)
 
 
 def test_rate_limit_is_kept(orders: str, seen: Seen, keeper: Keeper) -> None:
@@ -85,7 +85,7 @@ def test_killed_operator_continues_with_an_exact_count(
     keeper.kill("orders", 7, "expired", first=60)  # died later, and are not included
     new_operator().ready()
     seen.becomes("redrive", "again", "True", "Complete", 60)
-    assert told(seen, "again") == (60, 60, 0)
+    assert progress_of(seen, "again") == (60, 60, 0)
     assert len(keeper.dead("orders")) >= 7
     assert keeper.stats("orders")["redriven"] == 60
 
@@ -113,7 +113,7 @@ def test_letters_removed_by_others(operator: OperatorProgram, seen: Seen, keeper
     eventually(lambda: keeper.stats("orders")["redriven"] >= 1)
     keeper.purge("orders")
     found = seen.becomes("redrive", "again", "True", "Complete")
-    matched, moved, remaining = told(seen, "again")
+    matched, moved, remaining = progress_of(seen, "again")
     assert (matched, remaining) == (20, 0)
     assert 1 <= moved < 20
     assert f"{20 - moved} were gone before they could be moved" in found["message"]
@@ -131,7 +131,7 @@ def test_recreated_source(operator: OperatorProgram, seen: Seen, keeper: Keeper)
     keeper.kill("orders", 3, first=1000)
     found = seen.becomes("redrive", "again", "False", "Failed", 30)
     assert "source 'orders' was deleted with its dead letters" in found["message"]
-    matched, moved, remaining = told(seen, "again")
+    matched, moved, remaining = progress_of(seen, "again")
     assert (matched, moved + remaining) == (400, 400)
     assert moved >= 20
     assert len(keeper.take("fixed")) - moved in range(11)  # of two steps that were not counted
@@ -142,11 +142,11 @@ def test_missing_queues_are_waited_for(operator: OperatorProgram, seen: Seen, ke
     """Check that missing queues are waited for, up to a minute, as when they are applied together."""
     prepared(seen, keeper)
     seen.apply(redrive("again", "orders", target="fresh"), redrive("lost", "missing"))
-    for name, reported in (
+    for name, message in (
         ("again", "target: there is no queue 'fresh'"),
         ("lost", "source: there is no queue 'missing'"),
     ):
-        assert seen.becomes("redrive", name, "False", "Pending")["message"] == reported
+        assert seen.becomes("redrive", name, "False", "Pending")["message"] == message
     seen.apply(queue("fresh"))
     seen.becomes("redrive", "again", "True", "Complete")
     assert keeper.take("fresh") == numbered(5)
@@ -173,7 +173,7 @@ def test_message_too_large_for_the_target(operator: OperatorProgram, seen: Seen,
     seen.apply(redrive("again", "orders", target="small"))
     found = seen.becomes("redrive", "again", "False", "Failed")
     assert found["message"] == "target 'small': the message is larger than the queue's peers accept"
-    assert told(seen, "again") == (4, 3, 1)
+    assert progress_of(seen, "again") == (4, 3, 1)
     assert len(keeper.dead("orders")) == 1
 
 
@@ -187,7 +187,7 @@ def test_deleted_redrive_stops(operator: OperatorProgram, seen: Seen, keeper: Ke
     moved = keeper.stats("orders")["redriven"]
     seen.apply(redrive("rest", "orders", rate=1000))
     seen.becomes("redrive", "rest", "True", "Complete")
-    assert told(seen, "rest") == (50 - moved, 50 - moved, 0)
+    assert progress_of(seen, "rest") == (50 - moved, 50 - moved, 0)
     eventually(lambda: keeper.runs("orders") == 0)  # the store counts no finished run
     assert keeper.take("orders") == numbered(50)
 
@@ -220,7 +220,7 @@ def test_recreated_redrive_stops_the_old_one(operator: OperatorProgram, seen: Se
         moved = keeper.stats("orders")["redriven"]
         time.sleep(1.0)  # the old one would have moved forty more
         assert keeper.stats("orders")["redriven"] <= moved + 10  # of a step in progress
-        assert told(seen, name) == (0, 0, 0)
+        assert progress_of(seen, name) == (0, 0, 0)
 
 
 def test_complete_redrive_is_not_started_again(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
@@ -239,7 +239,7 @@ def test_target_in_another_domain_is_refused_without_letters_too(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
     seen.declared(queue("orders"), queue("elsewhere", domain="second"))
-    names = {"look": True, "move": False}
+    names = {"preview": True, "move": False}
     seen.apply(*(redrive(name, "orders", target="elsewhere", dryRun=dry) for name, dry in names.items()))
     for name in names:
         found = seen.becomes("redrive", name, "False", "Failed")

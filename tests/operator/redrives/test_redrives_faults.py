@@ -20,7 +20,7 @@ from tests.operator.conftest import NewOperator
 from tests.operator.inside import Clock, Inside, read
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
-from tests.operator.redrives.test_redrives import prepared, told
+from tests.operator.redrives.test_redrives import prepared, progress_of
 from tests.operator.resource_documents import Seen, queue, redrive
 from tests.proxy import Proxy
 from tests.servers import Server, eventually
@@ -53,7 +53,7 @@ def test_store_killed_during_a_redrive(
     seen.becomes("redrive", "again", "False", "Pending")
     store.start()
     seen.becomes("redrive", "again", "True", "Complete", 60)
-    assert told(seen, "again") == (60, 60, 0)
+    assert progress_of(seen, "again") == (60, 60, 0)
     assert keeper.stats("orders")["redriven"] == 60
     assert sorted(keeper.take("orders")) == numbered(60)
     assert operator.metric(REDRIVEN) == 60
@@ -65,14 +65,14 @@ async def test_lost_replies(store: Server, keeper: Keeper) -> None:
     await asyncio.to_thread(keeper.kill, "orders", 20)
     steps: list[Progress] = []
 
-    async def tell(progress: Progress) -> None:
+    async def record(progress: Progress) -> None:
         steps.append(progress)
         proxy.lose_replies_to = b"ps1_redrive" if len(steps) in (2, 3) else b""
 
     async with Proxy(store.port) as proxy:
         through = Store(proxy.url, "operator")
         spec = RedriveSpec.model_validate({"source": "orders", "rate": 20})
-        ended = await RedriveRun(through, spec, "shop", "a-run", tell).go(None)
+        ended = await RedriveRun(through, spec, "shop", "a-run", record).go(None)
         await through.close(1.0)
     assert proxy.lost == 2
     assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)
@@ -122,7 +122,7 @@ async def test_target_deleted_during_a_redrive(
     await until(partial(is_so, run, seen, reason))
     moved = 40 - len(await asyncio.to_thread(keeper.dead, "orders"))
     assert 0 < moved < 40
-    assert told(seen, "again") == (40, moved, 40 - moved)
+    assert progress_of(seen, "again") == (40, moved, 40 - moved)
     assert inside.count(REDRIVEN) == moved
     assert seen.condition("redrive", "again")["message"] == "target 'other' was deleted during the redrive"
     await until(lambda: run.again == ([] if later_s else [resource.key]))
@@ -140,7 +140,7 @@ async def test_minute_for_queues_starts_with_the_store(
     for each in (*resources, read(seen, "queue", "to-come")):
         inside.mirror.put(each)
 
-    async def looked(name: str, reason: str) -> None:
+    async def reconciled(name: str, reason: str) -> None:
         (one,) = (each for each in resources if each.key.name == name)
         run.again.clear()
         newest = inside.mirror.get(one.key)
@@ -150,11 +150,11 @@ async def test_minute_for_queues_starts_with_the_store(
         await until(lambda: run.again == expected and run.redrives.is_idle)
         assert await run.reason(seen, name) == reason
 
-    await looked("again", "Pending")
-    await looked("lost", "Pending")
+    await reconciled("again", "Pending")
+    await reconciled("lost", "Pending")
     run.clock.now += FOR_QUEUES_S
-    await looked("again", "Pending")
-    await looked("lost", "Failed")
+    await reconciled("again", "Pending")
+    await reconciled("lost", "Failed")
 
 
 async def test_lost_domain_is_waited_for(run: Run, inside: Inside, seen: Seen, keeper: Keeper) -> None:
@@ -198,14 +198,14 @@ def test_nearly_full_target(operator: OperatorProgram, seen: Seen, keeper: Keepe
 
     eventually(took_all, 120)
     seen.becomes("redrive", "again", "True", "Complete")
-    told = [
+    events = [
         each
         for each in seen.cluster.items("events", seen.namespace)
         if each["involvedObject"]["name"] == "again"
     ]
-    assert {each["type"] for each in told} == {"Normal"}
+    assert {each["type"] for each in events} == {"Normal"}
     minutes = (time.monotonic() - began) / 60
-    turns = [each for each in told if each["reason"] in ("Running", "Pending")]
+    turns = [each for each in events if each["reason"] in ("Running", "Pending")]
     assert len(turns) <= 2 + minutes
 
 
@@ -213,26 +213,26 @@ async def test_counts_are_consistent_after_a_kill(store: Server, keeper: Keeper)
     """Check that letters are counted that the store has moved after the last written status."""
     await asyncio.to_thread(keeper.declare, "orders")
     await asyncio.to_thread(keeper.kill, "orders", 20)
-    told: list[Progress] = []
+    steps: list[Progress] = []
 
-    async def tell_until_killed(progress: Progress) -> None:
-        told.append(progress)
-        if len(told) == 3:
+    async def record_until_killed(progress: Progress) -> None:
+        steps.append(progress)
+        if len(steps) == 3:
             raise asyncio.CancelledError
 
-    async def tell(progress: Progress) -> None:
-        told.append(progress)
+    async def record(progress: Progress) -> None:
+        steps.append(progress)
 
     through = Store(store.url, "operator")
     spec = RedriveSpec.model_validate({"source": "orders", "rate": 20})
     with pytest.raises(asyncio.CancelledError):
-        await RedriveRun(through, spec, "shop", "a-run", tell_until_killed).go(None)
-    written = told[1]
-    told.clear()
-    ended = await RedriveRun(through, spec, "shop", "a-run", tell).go(written)
+        await RedriveRun(through, spec, "shop", "a-run", record_until_killed).go(None)
+    written = steps[1]
+    steps.clear()
+    ended = await RedriveRun(through, spec, "shop", "a-run", record).go(written)
     await through.close(1.0)
     assert written.moved == 5
-    assert [(step.moved, step.remaining) for step in told] == [(5, 15), (15, 5), (20, 0)]
+    assert [(step.moved, step.remaining) for step in steps] == [(5, 15), (15, 5), (20, 0)]
     assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)
 
 
@@ -250,4 +250,4 @@ def test_unreadable_status(new_operator: NewOperator, seen: Seen, keeper: Keeper
     keeper.kill("orders", 5)
     seen.apply(redrive("again", "orders"))
     seen.becomes("redrive", "again", "True", "Complete")
-    assert told(seen, "again") == (5, 5, 0)
+    assert progress_of(seen, "again") == (5, 5, 0)

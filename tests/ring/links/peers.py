@@ -48,7 +48,7 @@ def find_beacon(group: int, leads: bytes) -> bytes:
     return b"FIND" + struct.pack(">H", group) + bytes([len(leads)]) + leads
 
 
-def tell(beacon: bytes, port: int, host: str = "127.255.255.255") -> None:
+def send_beacon(beacon: bytes, port: int, host: str = "127.255.255.255") -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         if family == socket.AF_INET:
@@ -185,7 +185,7 @@ class Tail:
 
     def announce(self, group: int, beacon_port: int, leads: bytes = b"") -> None:
         service = b"%d" % self.port
-        tell(open_beacon(group, leads or self.name, self.name, service), beacon_port)
+        send_beacon(open_beacon(group, leads or self.name, self.name, service), beacon_port)
 
     async def called_by_node(self, group: int, beacon_port: int) -> Wire:
         """Wait until the node has read our beacon and connected."""

@@ -79,7 +79,7 @@ class NodeProgram:
         assert self.process.poll() is None, self.text()
         return bool(self.events("started") and self.events("ring_node_there"))
 
-    def told(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Return the node's status."""
         found: dict[str, Any] = json.loads(self.page("/ring"))
         return found
@@ -104,20 +104,23 @@ def started(programs: Sequence[NodeProgram]) -> None:
 
 def is_led_ring(programs: Sequence[NodeProgram]) -> bool:
     """Return whether the nodes report one ring of all of them, with one leader that all know."""
-    told = [program.told() for program in programs]
-    following = {one["name"]: (one["successor"] or {}).get("name") for one in told}
-    at, seen = told[0]["name"], set()
+    statuses = [program.status() for program in programs]
+    following = {one["name"]: (one["successor"] or {}).get("name") for one in statuses}
+    at, seen = statuses[0]["name"], set()
     while at in following and at not in seen:
         seen.add(at)
         at = following[at]
-    leaders = {one["name"] for one in told if one["is_leader"]}
+    leaders = {one["name"] for one in statuses if one["is_leader"]}
     return (
-        seen == following.keys() and at == told[0]["name"] and len(leaders) == 1 and all_know(told, leaders)
+        seen == following.keys()
+        and at == statuses[0]["name"]
+        and len(leaders) == 1
+        and all_know(statuses, leaders)
     )
 
 
-def all_know(told: Sequence[dict[str, Any]], leaders: set[str]) -> bool:
-    return all(one["leader"] in leaders and one["predecessor"] is not None for one in told)
+def all_know(statuses: Sequence[dict[str, Any]], leaders: set[str]) -> bool:
+    return all(one["leader"] in leaders and one["predecessor"] is not None for one in statuses)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from services.ring.node.discovery import beacon_sender as sender
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start
 from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring
-from tests.ring.links.peers import Listening, Tail, Wire, find_beacon, leader, open_beacon, tell
+from tests.ring.links.peers import Listening, Tail, Wire, find_beacon, leader, open_beacon, send_beacon
 
 OPEN = open_beacon(GROUP, b"~:1", b"~:1", b"1")
 FIND = find_beacon(GROUP, b"~:1")
@@ -51,7 +51,7 @@ async def test_invalid_datagrams_are_refused_and_counted(start: Start, port: int
     node = await start()
     counted: Counter[str] = Counter()
     for datagram, reason in NO_BEACONS:
-        tell(datagram, port)
+        send_beacon(datagram, port)
         counted[reason] += 1
         await refused(node, reason, counted[reason])
     assert node.log.events("beacon_refused")
@@ -73,7 +73,7 @@ async def test_own_beacons_are_ignored(start: Start, port: int) -> None:
     node = await start(times={"self_s": 0.3})
     await until(lambda: is_ring([node]))
     assert node.number("beacons_ignored_total", reason="own") > 0
-    tell(find_beacon(GROUP, node.name), port)
+    send_beacon(find_beacon(GROUP, node.name), port)
     own = node.number("beacons_ignored_total", reason="own")
     await until(lambda: node.number("beacons_ignored_total", reason="own") > own)
     assert node.is_leader
@@ -118,7 +118,7 @@ async def test_another_node_of_the_same_name_and_port(
     assert node.number("beacons_ignored_total", reason="same_name") == 0
 
     async def is_noticed() -> bool:
-        tell(beacons[kind], port)
+        send_beacon(beacons[kind], port)
         return node.number("beacons_ignored_total", reason="same_name") >= 2
 
     await until(is_noticed)
@@ -172,12 +172,12 @@ async def test_beacons_of_another_process_count_while_the_store_is_away(
     server.kill9()
     await until(lambda: node.station.node.is_away)
     name, service = node.name, b"%d" % node.places["ring"][1]
-    looked = node.station.beacon_handler.echoes
-    await until(lambda: node.station.tick() or not looked.may_have(Find(GROUP, name)))
-    await until(lambda: node.station.tick() or not looked.may_have(Open(GROUP, name, name, service)))
+    echoes = node.station.beacon_handler.echoes
+    await until(lambda: node.station.tick() or not echoes.may_have(Find(GROUP, name)))
+    await until(lambda: node.station.tick() or not echoes.may_have(Open(GROUP, name, name, service)))
     own = node.number("beacons_ignored_total", reason="own")
-    tell(find_beacon(GROUP, name), port)
-    tell(open_beacon(GROUP, name, name, service), port)
+    send_beacon(find_beacon(GROUP, name), port)
+    send_beacon(open_beacon(GROUP, name, name, service), port)
     await until(lambda: node.number("beacons_ignored_total", reason="own") == own + 1)
     assert node.number("beacons_ignored_total", reason="same_name") == 0
     assert not node.log.events("ring_same_name")
@@ -207,7 +207,7 @@ async def test_older_ports_are_used_per_beacon_kind(start: Start, port: int) -> 
         assert {each[:4] for each in opens.waiting()} <= {b"OPEN"}
         assert {each[:4] for each in finds.waiting()} <= {b"FIND"}
         async with Tail() as tail:
-            tell(find_beacon(GROUP, b"~:1"), older_find)
+            send_beacon(find_beacon(GROUP, b"~:1"), older_find)
             await until(lambda: not node.is_leader)
             tail.announce(GROUP, older_open, b"~:1")
             assert await (await tail.predecessor()).message() == leader(node.name, 0)
@@ -233,7 +233,7 @@ async def test_nodes_bound_to_all_addresses_find_each_other(start: Start, host: 
     nodes = [await start(beacon_host=host, advertise="localhost") for _ in range(2)]
     await until(lambda: is_ring(nodes))
     count = nodes[1].number("beacons_refused_total", reason="beacon_unknown")
-    tell(b"nonsense", nodes[1].station.beacons.sender.port, "127.0.0.1")
+    send_beacon(b"nonsense", nodes[1].station.beacons.sender.port, "127.0.0.1")
     await refused(nodes[1], "beacon_unknown", int(count) + 1)
 
 
@@ -244,7 +244,7 @@ async def test_each_node_may_use_its_own_beacon_port(start: Start) -> None:
     try:
         await one.begin()
         assert one.station.beacons.sender.port not in (0, node.station.beacons.sender.port)
-        tell(b"nonsense", one.station.beacons.sender.port)
+        send_beacon(b"nonsense", one.station.beacons.sender.port)
         await refused(one, "beacon_unknown")
     finally:
         await one.close()
@@ -252,9 +252,9 @@ async def test_each_node_may_use_its_own_beacon_port(start: Start) -> None:
 
 async def test_beacons_from_other_networks_are_refused(start: Start, port: int) -> None:
     node = await start(allow=["127.0.0.0/8", "10.0.0.0/8"], beacon_host="::", advertise="localhost")
-    tell(b"nonsense", port, "127.0.0.1")
+    send_beacon(b"nonsense", port, "127.0.0.1")
     await refused(node, "beacon_unknown")
-    tell(OPEN, port, "::1")
+    send_beacon(OPEN, port, "::1")
     await refused(node, "not_allowed")
     assert node.station.node.members == {}
 
@@ -369,7 +369,7 @@ async def test_beacon_flood_does_not_starve_other_work(start: Start, port: int) 
     node = await start(times={"self_s": 60.0})
     members = node.station.node.members
     for number in range(200):
-        tell(find_beacon(GROUP, b"a:%d" % number), port)
+        send_beacon(find_beacon(GROUP, b"a:%d" % number), port)
     heard = [len(members)]
     while heard[-1] < 200:
         await asyncio.sleep(0)

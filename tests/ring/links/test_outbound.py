@@ -17,7 +17,7 @@ from tests.kit.calls import deaf
 from tests.live import PATIENCE_S, until
 from tests.ring.links.conftest import Start
 from tests.ring.links.live import GROUP, LiveNode
-from tests.ring.links.peers import Tail, Wire, find_beacon, leader, link_broken, tell, user
+from tests.ring.links.peers import Tail, Wire, find_beacon, leader, link_broken, send_beacon, user
 
 NEVER = 1000.0
 QUIET = {"idle_s": NEVER, "silence_s": 2 * NEVER}
@@ -356,7 +356,7 @@ async def test_find_of_another_leader_opens_the_ring(start: Start, port: int) ->
         assert node.is_leader
         node.carrier.put(b"one")
         await drained(after, node)
-        tell(find_beacon(GROUP, b"~:1"), port)
+        send_beacon(find_beacon(GROUP, b"~:1"), port)
         assert await after.rest() == b""
         assert not node.is_leader
         assert list(node.carrier.waiting) == [b"one"]

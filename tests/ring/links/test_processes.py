@@ -39,23 +39,23 @@ def test_processes_form_a_ring_and_reform_it_after_exits(spawn: Spawn) -> None:
     pages = [program.page("/metrics").decode() for program in programs]
     assert all('penstock_ring_beacons_sent_total{edge="ring",kind="open"}' in page for page in pages)
     eventually(lambda: leaders(programs) == [1.0, 0.0, 0.0, 0.0, 0.0])
-    reported = programs[0].told()
-    names = {program.told()["name"]: program for program in programs}
-    assert reported["pid"] == programs[0].process.pid
-    assert reported["successor"]["name"] in names
-    assert {member["name"] for member in reported["members"]} == names.keys() - {reported["name"]}
+    status = programs[0].status()
+    names = {program.status()["name"]: program for program in programs}
+    assert status["pid"] == programs[0].process.pid
+    assert status["successor"]["name"] in names
+    assert {member["name"] for member in status["members"]} == names.keys() - {status["name"]}
     ended = programs.pop(0)
     assert ended.stop() == 0, ended.text()
     assert "Traceback" not in ended.text()
     assert not ended.events("drain_cut_short")
     eventually(lambda: is_led_ring(programs))
-    gone = [next(each for each in programs if each.told()["is_leader"])]
+    gone = [next(each for each in programs if each.status()["is_leader"])]
     gone.append(next(each for each in programs if each not in gone))
     for each in gone:
         each.kill9()
         programs.remove(each)
     eventually(lambda: is_led_ring(programs))
-    assert all(each.told()["breaks"] < 20 for each in programs)
+    assert all(each.status()["breaks"] < 20 for each in programs)
 
 
 def leaders(programs: list[NodeProgram]) -> list[float]:

@@ -10,7 +10,7 @@ from services.ring.node.settings import NodeTimes
 from tests.live import until
 from tests.ring.links.conftest import Start
 from tests.ring.links.live import LiveNode
-from tests.ring.links.peers import Listening, Tail, Wire, tell
+from tests.ring.links.peers import Listening, Tail, Wire, send_beacon
 
 STEPS = json.loads((Path(__file__).parents[2] / "vectors" / "ring-original.json").read_text())
 NAME = "127.0.0.1:8085"
@@ -29,7 +29,7 @@ class Replay:
     async def step(self, step: dict[str, Any]) -> None:
         match step:
             case {"on": "beacon", "send": wire}:
-                tell(with_service(bytes.fromhex(wire), self._tail.port), self._port)
+                send_beacon(with_service(bytes.fromhex(wire), self._tail.port), self._port)
             case {"on": "beacon", "expect": wire}:
                 expected = with_service(bytes.fromhex(wire), self.node.places["ring"][1])
                 while await self._listening.beacon(expected[:4]) != expected:

@@ -200,9 +200,9 @@ async def test_links_over_tls(start: Start, tmp_path: Path) -> None:
     sent = [b"%d" % n for n in range(100)]
     nodes[0].carrier.put(*sent)
     await until(lambda: nodes[0].carrier.arrived == sent)
-    stranger = await Wire.to(nodes[0].places["ring"])
-    stranger.say(BREAK_LINK_FORCED)
-    await stranger.ended()
-    stranger.close()
+    other = await Wire.to(nodes[0].places["ring"])
+    other.say(BREAK_LINK_FORCED)
+    await other.ended()
+    other.close()
     await until(lambda: nodes[0].refusals()["tls_handshake"] == 1)
     assert is_ring(nodes)

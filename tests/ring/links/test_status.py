@@ -13,7 +13,7 @@ from services.store.catalogue.ring_nodes import RingNode
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start
 from tests.ring.links.live import GROUP, LiveNode, is_ring, settle
-from tests.ring.links.peers import Tail, Wire, find_beacon, leader, open_beacon, tell
+from tests.ring.links.peers import Tail, Wire, find_beacon, leader, open_beacon, send_beacon
 from tests.ring.links.test_inbound import HIGHEST
 
 NO_VACANCY = {"vacant_s": 60.0, "lost_s": 150.0, "absent_s": 200.0}
@@ -43,7 +43,7 @@ async def test_nodes_publish_their_status(start: Start) -> None:
     await until(lambda: is_ring(nodes))
     names = {node.name.decode() for node in nodes}
 
-    async def is_told(node: LiveNode) -> RingNode | None:
+    async def current_entry(node: LiveNode) -> RingNode | None:
         """Wait until the status shows the present state."""
         one = (await entries(node)).get(node.name.decode())
         if one is None or not is_ring(nodes):
@@ -60,7 +60,7 @@ async def test_nodes_publish_their_status(start: Start) -> None:
         return one if as_it_is else None
 
     for node in nodes:
-        one = await until(partial(is_told, node))
+        one = await until(partial(current_entry, node))
         document = one.document
         assert one.group == document["group"] == GROUP
         assert document["predecessor"]["since_s"] >= 0
@@ -120,7 +120,7 @@ async def test_many_names_do_not_evict_the_leader(start: Start, port: int) -> No
         await before.hears(b"A")
         await until(lambda: HIGHEST in node.station.node.members)
         for number in range(MAX_MEMBERS + 100):
-            tell(open_beacon(GROUP, b"x", b"127.0.0.1:x%d" % number, b"1"), port)
+            send_beacon(open_beacon(GROUP, b"x", b"127.0.0.1:x%d" % number, b"1"), port)
             if number % 20 == 0:
                 await settle()
         await until(lambda: HIGHEST not in node.station.node.members)
@@ -138,7 +138,7 @@ async def test_members_expire(start: Start, port: int, monkeypatch: Any) -> None
     """Check that members expire after 650 s, as in the metric (docs/operations.md)."""
     node = await start(times={"self_s": 60.0})
     for number in range(120):
-        tell(find_beacon(GROUP, b"a:%d" % number), port)
+        send_beacon(find_beacon(GROUP, b"a:%d" % number), port)
     document = (await entry(node, member_count=120)).document
     assert len(document["members"]) == 100
     monkeypatch.setattr(board, "MEMBER_S", 0.0)

@@ -104,10 +104,10 @@ async def test_node_logs_an_unreachable_node(start: Start, port: int) -> None:
     async with Tail() as gone:
         pass
 
-    def is_told() -> bool:
+    def is_logged() -> bool:
         gone.announce(GROUP, port)
         return bool(node.log.events("ring_unreached"))
 
-    await until(is_told)
+    await until(is_logged)
     assert node.number("dials_total", result="failed") >= VAIN_DIALS
     assert [vars(line)["node"] for line in node.log.events("ring_unreached")] == [gone.name.decode()]

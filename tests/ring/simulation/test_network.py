@@ -21,12 +21,12 @@ class Recorder:
     def __init__(self, network: Network, name: bytes) -> None:
         self.name = name
         self.is_alive = True
-        self.told: list[object] = []
+        self.events: list[object] = []
         self.link: Link | None = None
         network.hosts[name] = self
 
     def hear(self, beacon: Beacon) -> None:
-        self.told.append(beacon)
+        self.events.append(beacon)
 
     def listens(self, service: bytes) -> bool:
         return service == PORT
@@ -38,20 +38,20 @@ class Recorder:
         self.link = link
 
     def not_dialled(self, link: Link) -> None:
-        self.told.append("not dialled")
+        self.events.append("not dialled")
 
     def answered(self, link: Link) -> None:
-        self.told.append("A")
+        self.events.append("A")
 
     def outbound_gone(self, link: Link, why: str) -> None:
-        self.told.append(why)
+        self.events.append(why)
 
     def came(self, link: Link, message: Wire) -> None:
-        self.told.append(message)
+        self.events.append(message)
         link.answer()
 
     def inbound_gone(self, link: Link, why: str) -> None:
-        self.told.append(why)
+        self.events.append(why)
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_link_keeps_order_and_carries_answers(network: Network) -> None:
     for message in MESSAGES:
         link.send(message)
     network.clock.run_until(3.0)
-    assert tail.told == MESSAGES
-    assert head.told == ["A"] * len(MESSAGES)
+    assert tail.events == MESSAGES
+    assert head.events == ["A"] * len(MESSAGES)
 
 
 def test_fin_follows_sent_messages(network: Network) -> None:
@@ -82,8 +82,8 @@ def test_fin_follows_sent_messages(network: Network) -> None:
     link.send(b"last")
     network.end_process(head)
     network.clock.run_until(3.0)
-    assert tail.told == [b"last", "closed"]
-    assert head.told == []
+    assert tail.events == [b"last", "closed"]
+    assert head.events == []
 
 
 def test_partition_delays_but_keeps_order(network: Network) -> None:
@@ -92,27 +92,27 @@ def test_partition_delays_but_keeps_order(network: Network) -> None:
     network.partition({b"tail": 1})
     link.send(b"first")
     network.clock.run_until(50.0)
-    assert tail.told == []
+    assert tail.events == []
     network.partition({})
     link.send(b"second")
     link.close_head()
     network.clock.run_until(60.0)
-    assert tail.told == [b"on its way", b"first", b"second", "closed"]
+    assert tail.events == [b"on its way", b"first", b"second", "closed"]
 
 
 def test_keepalive_detects_partitions_and_dead_machines(network: Network) -> None:
     head, tail, _ = connected(network)
     network.partition({b"tail": 1})
     network.clock.run_until(KEEP_ALIVE_S)
-    assert head.told == tail.told == []
+    assert head.events == tail.events == []
     network.clock.run_until(2.0 + KEEP_ALIVE_S)
-    assert head.told == tail.told == ["keep-alive"]
+    assert head.events == tail.events == ["keep-alive"]
     network.partition({})
     head, tail, link = connected_again(network, head, tail)
     network.switch_off(tail)
     link.send(b"lost")
     network.clock.run_until(network.clock.now + 1.0 + KEEP_ALIVE_S)
-    assert head.told == ["keep-alive", "keep-alive"]
+    assert head.events == ["keep-alive", "keep-alive"]
 
 
 def connected_again(network: Network, head: Recorder, tail: Recorder) -> tuple[Recorder, Recorder, Link]:
@@ -129,8 +129,8 @@ def test_restarted_machine_resets_its_links(network: Network) -> None:
     network.switch_on(b"tail")
     link.send(b"hello")
     network.clock.run_until(10.0)
-    assert head.told == ["reset"]
-    assert tail.told == []
+    assert head.events == ["reset"]
+    assert tail.events == []
 
 
 def test_dials_are_refused_at_once_or_in_vain_for_30_s(network: Network) -> None:
@@ -138,13 +138,13 @@ def test_dials_are_refused_at_once_or_in_vain_for_30_s(network: Network) -> None
     network.dial(head, b"tail", b"another port")
     network.dial(head, b"missing", PORT)
     network.clock.run_until(1.0)
-    assert head.told == ["not dialled"] * 2
+    assert head.events == ["not dialled"] * 2
     network.switch_off(tail)
     network.dial(head, b"tail", PORT)
     network.clock.run_until(CONNECT_S)
-    assert len(head.told) == 2
+    assert len(head.events) == 2
     network.clock.run_until(2.0 + CONNECT_S)
-    assert len(head.told) == 3
+    assert len(head.events) == 3
 
 
 def test_own_beacons_are_never_lost(network: Network) -> None:
@@ -153,13 +153,13 @@ def test_own_beacons_are_never_lost(network: Network) -> None:
     for _ in range(1000):
         network.broadcast(b"one", Find(7, b"one"))
     network.clock.run_until(1.0)
-    assert len(one.told) == 1000
-    assert 700 < len(other.told) < 900
-    assert far.told == []
+    assert len(one.events) == 1000
+    assert 700 < len(other.events) < 900
+    assert far.events == []
 
 
 def test_loops_are_carried_by_links(network: Network) -> None:
     _, tail, link = connected(network)
     link.send(Leader(b"head", 0))
     network.clock.run_until(2.0)
-    assert tail.told == [Leader(b"head", 0)]
+    assert tail.events == [Leader(b"head", 0)]

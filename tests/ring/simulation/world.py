@@ -101,8 +101,8 @@ class World:
     def happen(self, event: Event) -> None:
         number = event.nodes[0] if event.nodes else 0
         name = self._names[number] if event.fault not in (Fault.CUT, Fault.HEAL) else b"-"
-        reported = b" ".join(self._names[each] for each in event.nodes) if event.fault is Fault.CUT else b""
-        self.note(name, event.fault.value, reported)
+        nodes = b" ".join(self._names[each] for each in event.nodes) if event.fault is Fault.CUT else b""
+        self.note(name, event.fault.value, nodes)
         life = self.lives.get(number)
         match event.fault:
             case Fault.KILL if life is not None:

@@ -92,7 +92,7 @@ class World:
         self.links[place].pump()
         back.mend(self.members[place])
 
-    async def looks(self, put: list[bytes]) -> str:
+    async def describe_missing(self, put: list[bytes]) -> str:
         """Return a description of missing messages by place."""
         lines = []
         for member in self.members:
@@ -134,7 +134,7 @@ async def test_no_fault_loses_or_repeats_requests(
     try:
         await until(came_everywhere, 60)
     except AssertionError:
-        raise AssertionError(await world.looks(put)) from None
+        raise AssertionError(await world.describe_missing(put)) from None
     found = Counter(await world.members[-1].bodies("orders"))
     assert world.pushed, "no push succeeded"
     assert set(world.pushed) <= set(found), "an acknowledged push is lost"

@@ -144,12 +144,12 @@ class Mover(Hand):
         return asyncio.create_task(self.node.users.outbox.commit([part], list(payloads)))
 
     def puts(self, *payloads: bytes) -> asyncio.Future[object]:
-        reported: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        outcome: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         pipe = self.node.service.pipe(self.queue)
         pipe.messages.publish(
-            Source(KEEPER), self.queue, list(map(records.encode, payloads)), "test", reported.set_result
+            Source(KEEPER), self.queue, list(map(records.encode, payloads)), "test", outcome.set_result
         )
-        return reported
+        return outcome
 
     async def gather(self, server: Server) -> None:
         """Stop the store during a call that has `first`: later messages go into the next call."""

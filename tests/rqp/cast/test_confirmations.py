@@ -211,14 +211,14 @@ async def test_suspended_machine_does_not_resend_forgotten_messages(
     slept_s = 0.0
     heard, gettime = Clock.heard, time.clock_gettime
 
-    def told_ms(clock: Clock, reported: int, asked_s: float) -> None:
+    def suspended_heard(clock: Clock, reported: int, asked_s: float) -> None:
         heard(clock, reported + round(slept_s * 1000), asked_s)
 
-    def told_s(clock: int) -> float:
+    def suspended_gettime(clock: int) -> float:
         return gettime(clock) + (slept_s if clock == time.CLOCK_BOOTTIME else 0.0)
 
-    monkeypatch.setattr(Clock, "heard", told_ms)
-    monkeypatch.setattr(time, "clock_gettime", told_s)
+    monkeypatch.setattr(Clock, "heard", suspended_heard)
+    monkeypatch.setattr(time, "clock_gettime", suspended_gettime)
     # or the suspension ends an attempt at any point, as it may
     owns = {"outbox": {"lease_s": 7 * 24 * 3600.0}}
     edge = await machines.sender(t_wait4_s=0.3, edge=owns)

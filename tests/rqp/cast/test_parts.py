@@ -204,7 +204,7 @@ async def test_waiter_may_get_a_port_that_rests_for_another_peer() -> None:
     """Check that a waiter may get a port that rests for another peer (1.2)."""
     with Machine() as machine:
         first, _ = machine.open_all(machine.one, PEER)
-        waiting = [asyncio.ensure_future(machine.one.opened(60.0, reported)) for reported in (PEER, OTHER)]
+        waiting = [asyncio.ensure_future(machine.one.opened(60.0, peer)) for peer in (PEER, OTHER)]
         await asyncio.sleep(0)
         first.close(rests=True)
         found = await waiting[1]
@@ -229,8 +229,8 @@ async def test_number_of_resting_ports_is_limited(monkeypatch: pytest.MonkeyPatc
     """Check that the number of resting ports is limited, since each uses a descriptor (1.2)."""
     monkeypatch.setattr(ports_module, "MAX_RESTS", 4)
     with Machine() as machine:
-        for reported in (PEER, OTHER):
-            for port in machine.open_all(machine.one, reported):
+        for peer in (PEER, OTHER):
+            for port in machine.open_all(machine.one, peer):
                 port.close(rests=True)
         assert machine.one.open(PeerKey("10.0.0.3", 7)) is None
         machine.one.close()

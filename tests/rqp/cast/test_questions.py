@@ -176,10 +176,10 @@ async def test_port_accepts_only_its_peer(machines: Machines, hands: HandSender)
     queue = await keyed(edge)
     offer = await hands.asked()
     for port in (offer.accept_port, offer.data_port):
-        stranger = await hands.connect(port, "127.0.0.66")
+        foreign = await hands.connect(port, "127.0.0.66")
         if port == offer.data_port:
             await hands.approve(offer)
-        assert await hands.is_closed(stranger)
+        assert await hands.is_closed(foreign)
     assert unheard(edge, "foreign_peer") == 2
     await hands.data(offer, b"hello")
     assert (await hands.end()).result is Result.SUCCESS

@@ -183,8 +183,8 @@ async def test_unrequested_answers_are_counted(machines: Machines, receiver: Han
     await receiver.question()
     await receiver.offer(host="127.0.0.77")
     await until(lambda: unheard(edge, "not_listed") == 1)
-    stranger = await receiver.connect(machines.net.findreceiver_port, "127.0.0.77")
-    assert await receiver.is_closed(stranger), "without an octet"
+    foreign = await receiver.connect(machines.net.findreceiver_port, "127.0.0.77")
+    assert await receiver.is_closed(foreign), "without an octet"
     assert unheard(edge, "not_listed") == 2
     await receiver.offer(key=8)
     await until(lambda: unheard(edge, "not_asked") == 1)

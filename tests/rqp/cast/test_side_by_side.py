@@ -158,8 +158,8 @@ async def test_findreceiver_port_of_another_program_is_logged(machines: Machines
 
     A process that waits for another Penstock process logs no warning.
     """
-    with HandReceiver(machines.net, HERE) as stranger:
-        taken = stranger.listen(machines.net.findreceiver_port)
+    with HandReceiver(machines.net, HERE) as foreign:
+        taken = foreign.listen(machines.net.findreceiver_port)
         edge = await machines.sender(edge={"outbox": {"renew_s": 0.1}})
         await remote(edge)
         await until(lambda: warnings(edge))

@@ -135,13 +135,13 @@ class Counting:
 
     def __init__(self, out: int) -> None:
         self.out = out
-        self.told: list[tuple[Confirm, int]] = []
+        self.confirms: list[tuple[Confirm, int]] = []
 
     def awaited(self, channel: Channel) -> int:
         return self.out
 
     def received(self, channel: Channel, confirm: Confirm, awaited: int) -> None:
-        self.told.append((confirm, awaited))
+        self.confirms.append((confirm, awaited))
 
     def lost(self, channel: Channel, trouble: str | PeerError) -> None:
         raise AssertionError(trouble)
@@ -166,7 +166,7 @@ async def test_confirmations_count_only_for_messages_sent_before_them(
     await peer.asked()
     confirms = encode_data_confirm(Profile.PACKED) * (MAX_RUN + 2)
     channel.received(confirms, asyncio.get_running_loop().time())
-    assert hearer.told == [(DataConfirm(MAX_RUN), MAX_RUN + 3), (DataConfirm(2), 3)]
+    assert hearer.confirms == [(DataConfirm(MAX_RUN), MAX_RUN + 3), (DataConfirm(2), 3)]
     channel.close()
 
 
@@ -180,10 +180,10 @@ async def test_peer_error_is_reported_until_it_is_asked_again(
     while f"{peer.address}: unknown" not in await edge.condition(queue):
         (await peer.asked()).say_octets(b"\xff")
 
-    async def is_told_no_more() -> bool:
+    async def is_no_receiver() -> bool:
         return await edge.condition(queue) == "no_receiver: no peer has queue 7"
 
-    await until(is_told_no_more)
+    await until(is_no_receiver)
 
 
 async def test_confirmation_in_another_profile_is_refused(

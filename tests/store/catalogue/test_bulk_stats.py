@@ -91,8 +91,8 @@ async def test_unreachable_store_is_the_error_of_each_queue(own_server: Server) 
     async with Desk(own_server) as desk:
         queue = await desk.queue()
         own_server.kill9()
-        looked = await desk.store.listing.stats_of([queue])
-        assert (looked.stats, [type(error) for error in looked.errors.values()]) == ({}, [StoreUnavailable])
+        result = await desk.store.listing.stats_of([queue])
+        assert (result.stats, [type(error) for error in result.errors.values()]) == ({}, [StoreUnavailable])
 
 
 async def test_damaged_queue_does_not_affect_others(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
@@ -101,13 +101,13 @@ async def test_damaged_queue_does_not_affect_others(desk: Desk, caplog: pytest.L
     for key in (queues[1].keys[6], queues[2].keys[1]):
         await desk.domain.link.call("SET", key, "damage")
     for _ in range(2):
-        looked = await desk.store.listing.stats_of(queues)
-        assert list(looked.stats) == ["q0", "q3"]
-        assert {name: type(error) for name, error in looked.errors.items()} == {
+        result = await desk.store.listing.stats_of(queues)
+        assert list(result.stats) == ["q0", "q3"]
+        assert {name: type(error) for name, error in result.errors.items()} == {
             "q1": StoreFault,
             "q2": StoreFault,
         }
-        assert "WRONGTYPE" in str(looked.errors["q1"])
+        assert "WRONGTYPE" in str(result.errors["q1"])
     results = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
     assert sorted(name for record in results for name in record.__dict__["queues"]) == ["q1", "q2"]
     found = await read_store_stats(desk.store.registry, desk.store.listing)
@@ -117,8 +117,8 @@ async def test_damaged_queue_does_not_affect_others(desk: Desk, caplog: pytest.L
 async def test_non_numeric_counters_are_reported(desk: Desk) -> None:
     one, other = await desk.queue("one"), await desk.queue("other")
     await desk.domain.link.call("HSET", one.keys[1], "added", "many")
-    looked = await desk.store.listing.stats_of([one, other])
-    assert (list(looked.stats), list(looked.errors)) == (["other"], ["one"])
+    result = await desk.store.listing.stats_of([one, other])
+    assert (list(result.stats), list(result.errors)) == (["other"], ["one"])
     with pytest.raises(StoreFault, match="queue 'one' is damaged in the store"):
         await desk.store.listing.stats(one)
 

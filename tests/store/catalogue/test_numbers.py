@@ -135,11 +135,11 @@ async def test_lookup_in_progress_during_a_change_is_not_cached() -> None:
     """Check that a lookup during a change is not cached, as its result may predate the change."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(**mca(7), ack_level="fsync"))
 
-    async def look(_: str) -> Queue:
+    async def lookup(_: str) -> Queue:
         numbers.changed()
         return queue
 
-    numbers = Numbers(look, nothing_listed)
+    numbers = Numbers(lookup, nothing_listed)
     numbers.follow(True)
     assert await numbers.ask("rqp-mca", 7) is queue
     assert numbers.held("rqp-mca", 7) is None

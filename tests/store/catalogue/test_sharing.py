@@ -12,14 +12,14 @@ from services.store.model.errors import QueueUnknown, StoreUnavailable
 from tests.store.desk import Desk, until
 
 
-class Looks:
+class Lookups:
     """A lookup that completes on demand."""
 
     def __init__(self) -> None:
         self.begun: list[asyncio.Future[str]] = []
-        self.sharing = Sharing(self._look)
+        self.sharing = Sharing(self._lookup)
 
-    async def _look(self, name: str) -> str:
+    async def _lookup(self, name: str) -> str:
         self.begun.append(asyncio.get_running_loop().create_future())
         return f"{name}: {await self.begun[-1]}"
 
@@ -29,27 +29,27 @@ class Looks:
 
 
 async def test_request_during_a_lookup_gets_the_next_one() -> None:
-    looks = Looks()
-    first = asyncio.create_task(looks.sharing.ask("q"))
-    (await looks.number(1)).set_result("old")
+    lookups = Lookups()
+    first = asyncio.create_task(lookups.sharing.ask("q"))
+    (await lookups.number(1)).set_result("old")
     assert await first == "q: old"
-    second = asyncio.create_task(looks.sharing.ask("q"))
-    under_way = await looks.number(2)
-    later = [asyncio.create_task(looks.sharing.ask("q")) for _ in range(100)]
-    other = asyncio.create_task(looks.sharing.ask("another"))
-    (await looks.number(3)).set_result("its own")
+    second = asyncio.create_task(lookups.sharing.ask("q"))
+    under_way = await lookups.number(2)
+    later = [asyncio.create_task(lookups.sharing.ask("q")) for _ in range(100)]
+    other = asyncio.create_task(lookups.sharing.ask("another"))
+    (await lookups.number(3)).set_result("its own")
     assert await other == "another: its own"
     under_way.set_result("before")
     assert await second == "q: before"
-    (await looks.number(4)).set_result("after")
+    (await lookups.number(4)).set_result("after")
     assert await asyncio.gather(*later) == ["q: after"] * 100
-    assert len(looks.begun) == 4
+    assert len(lookups.begun) == 4
 
 
 async def test_cancelled_request_does_not_affect_others() -> None:
-    looks = Looks()
-    gone, stays = (asyncio.create_task(looks.sharing.ask("q")) for _ in range(2))
-    under_way = await looks.number(1)
+    lookups = Lookups()
+    gone, stays = (asyncio.create_task(lookups.sharing.ask("q")) for _ in range(2))
+    under_way = await lookups.number(1)
     gone.cancel()
     with pytest.raises(asyncio.CancelledError):
         await gone
@@ -59,18 +59,18 @@ async def test_cancelled_request_does_not_affect_others() -> None:
 
 
 async def test_close_fails_current_and_later_requests() -> None:
-    looks = Looks()
-    first = asyncio.create_task(looks.sharing.ask("q"))
-    await looks.number(1)
-    second = asyncio.create_task(looks.sharing.ask("q"))
+    lookups = Lookups()
+    first = asyncio.create_task(lookups.sharing.ask("q"))
+    await lookups.number(1)
+    second = asyncio.create_task(lookups.sharing.ask("q"))
     await asyncio.sleep(0)
-    await looks.sharing.close()
+    await lookups.sharing.close()
     assert [type(end) for end in await asyncio.gather(first, second, return_exceptions=True)] == [
         StoreUnavailable
     ] * 2
     with pytest.raises(StoreUnavailable, match="stopping"):
-        await looks.sharing.ask("q")
-    assert len(looks.begun) == 1
+        await lookups.sharing.ask("q")
+    assert len(lookups.begun) == 1
 
 
 async def test_thousands_of_opens_share_few_store_calls(desk: Desk) -> None:

@@ -100,8 +100,8 @@ async def test_redriven_dead_letters_keep_their_order(desk: Desk) -> None:
     record = records.encode(b"other", {"k": 1})
     await desk.bury(queue, record, "injured")
     letters = [d async for d in desk.dead(queue).matching()]
-    reported = await desk.dead(queue).redrive([d.id for d in letters] + ["9-9"])
-    assert (reported.moved, reported.missing, reported.stopped) == (4, 1, None)
+    result = await desk.dead(queue).redrive([d.id for d in letters] + ["9-9"])
+    assert (result.moved, result.missing, result.stopped) == (4, 1, None)
     again = await desk.take(queue)
     assert bodies(again) == [*numbered(2, 3), *numbered(3), b"other"]
     assert again[-1].records() == [record]
@@ -138,9 +138,9 @@ async def test_redrive_stops_when_the_target_refuses(
     await desk.reject(await desk.take(queue))
     target, _ = await desk.store.catalogue.declare("orders", QueueSpec(**spec), "test", replace=True)
     ids = [d.id async for d in desk.dead(queue).matching()]
-    reported = await desk.dead(queue).redrive(ids, target)
-    assert (reported.moved, reported.missing, type(reported.stopped)) == (moved, 0, why)
-    assert text in str(reported.stopped)
+    result = await desk.dead(queue).redrive(ids, target)
+    assert (result.moved, result.missing, type(result.stopped)) == (moved, 0, why)
+    assert text in str(result.stopped)
     assert [d.body async for d in desk.dead(queue).matching()] == numbered(4 - moved, moved)
     assert await desk.count(queue) == moved
 

@@ -72,7 +72,7 @@ async def test_attributes_count_towards_the_bound(desk: Desk, monkeypatch: pytes
     async def seen(link: Link, name: str, *args: Any, **named: Any) -> Any:
         answer = await function(link, name, *args, **named)
         if name == "dead":
-            sizes.append(sum(len(reported) for fields in answer[4::3] for reported in fields))
+            sizes.append(sum(len(value) for fields in answer[4::3] for value in fields))
         return answer
 
     monkeypatch.setattr(Link, "function", seen)
@@ -89,9 +89,9 @@ async def test_redrive_step_is_bounded_by_octets(desk: Desk) -> None:
     ids = ["1-1", *[d.id async for d in letters.matching(octets=0)]]
     steps = []
     while ids:
-        reported = await letters.redrive(ids)
-        steps.append((reported.moved, reported.missing))
-        ids = ids[reported.moved + reported.missing :]
+        result = await letters.redrive(ids)
+        steps.append((result.moved, result.missing))
+        ids = ids[result.moved + result.missing :]
     assert steps == [(2, 1), (2, 0), (1, 0)]
     assert await desk.count(queue) == 5
     assert await letters.count() == 0

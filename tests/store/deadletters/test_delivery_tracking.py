@@ -95,14 +95,14 @@ async def test_status_of_a_dead_message_has_its_id_and_reason(desk: Desk) -> Non
     queue = await desk.queue()
     watch = await watching(desk, queue)
     await desk.reject(await desk.take(queue), "no_receiver", "no machine has queue 7")
-    fate = await watch.poll()
-    assert (fate.status, fate.reason) == (DeliveryStatus.DEAD, "no_receiver")
-    letter = await desk.dead(queue).find(fate.dead_letter_id)
+    found = await watch.poll()
+    assert (found.status, found.reason) == (DeliveryStatus.DEAD, "no_receiver")
+    letter = await desk.dead(queue).find(found.dead_letter_id)
     assert letter is not None
     assert (letter.body, letter.error) == (b"watched", "no machine has queue 7")
-    await desk.dead(queue).redrive([fate.dead_letter_id])
+    await desk.dead(queue).redrive([found.dead_letter_id])
     await desk.drain(queue)
-    assert await watch.poll() == fate, "what is brought back later is another message"
+    assert await watch.poll() == found, "what is brought back later is another message"
 
 
 async def test_failures_expiry_and_eviction_end_the_tracking(desk: Desk) -> None:
@@ -189,7 +189,7 @@ async def test_polling_extends_the_tracking(desk: Desk) -> None:
     await watch.poll()
     assert await desk.domain.link.call("PTTL", key) > 290_000
     await desk.drain(queue)
-    assert await desk.domain.link.call("PTTL", key) > 0, "its fate does not stay for ever"
+    assert await desk.domain.link.call("PTTL", key) > 0, "its state expires"
 
 
 async def test_reconciliation_counts_a_tracked_message_once(desk: Desk) -> None:

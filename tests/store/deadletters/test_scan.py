@@ -91,11 +91,11 @@ async def looked_through(
     found: list[DeadLetter] = []
     after, is_last = "", False
     while not is_last:
-        looked = await letters.scan(after, wanted, now_ms, asked.count, asked.octets, asked.search_s)
-        assert len(looked.letters) <= asked.count
-        assert not looked.letters or looked.last >= looked.letters[-1].id
-        found += looked.letters
-        after, is_last = looked.last or after, looked.is_last
+        page = await letters.scan(after, wanted, now_ms, asked.count, asked.octets, asked.search_s)
+        assert len(page.letters) <= asked.count
+        assert not page.letters or page.last >= page.letters[-1].id
+        found += page.letters
+        after, is_last = page.last or after, page.is_last
         if between and (going := between.pop(0)):
             await letters.purge(going)
     return found
@@ -168,10 +168,10 @@ async def test_step_without_matches_is_bounded(desk: Desk, monkeypatch: pytest.M
     wanted = Filter(reasons=("unused reason",))
     after, ends = "", []
     for _ in range(3):
-        looked = await letters.scan(after, wanted, now_ms)
-        assert looked.letters == []
-        ends.append(looked.is_last)
-        after = looked.last
+        page = await letters.scan(after, wanted, now_ms)
+        assert page.letters == []
+        ends.append(page.is_last)
+        after = page.last
     assert ends == [False, False, True]
     assert answers == [2, 2, 2]
     assert [letter async for letter in letters.matching(wanted)] == []
@@ -197,8 +197,8 @@ async def test_nothing_follows_the_highest_id(desk: Desk) -> None:
     await desk.put(queue, b"x")
     await desk.reject(await desk.take(queue, 1))
     most = f"{(1 << 64) - 1}"
-    looked = await desk.dead(queue).scan(f"{most}-{most}", Filter(), 0)
-    assert (looked.letters, looked.is_last) == ([], True)
+    page = await desk.dead(queue).scan(f"{most}-{most}", Filter(), 0)
+    assert (page.letters, page.is_last) == ([], True)
     assert (await desk.dead(queue).scan(f"0-{most}", Filter(), 0)).letters
 
 
@@ -210,7 +210,7 @@ async def test_slow_search_ends_between_two_bodies(desk: Desk) -> None:
     now_ms = await desk.domain.link.now_ms()
     after, seen = "", []
     for _ in range(3):
-        looked = await letters.scan(after, Filter(body=re.compile(rb"1")), now_ms, search_s=0)
-        seen.append(([letter.body for letter in looked.letters], looked.is_last))
-        after = looked.last
+        page = await letters.scan(after, Filter(body=re.compile(rb"1")), now_ms, search_s=0)
+        seen.append(([letter.body for letter in page.letters], page.is_last))
+        after = page.last
     assert seen == [([b"a1"], False), ([], False), ([b"c1"], True)]

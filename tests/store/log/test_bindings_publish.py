@@ -81,7 +81,7 @@ async def test_returned_messages_do_not_appear_again(book: Logbook, desk: Desk) 
 async def test_bridged_messages_cross_no_other_bridge(book: Logbook, desk: Desk, queue: Queue) -> None:
     """Check that copies of a SEND are not published, while publishes in the same call are."""
     both = await desk.queue("both", bindings={"text": {"subscribe": ["t"], "publish": "again"}})
-    await book.look()
+    await book.refresh()
     source = desk.source
     asked = []
     for number in range(5):

@@ -54,7 +54,7 @@ async def test_sends_by_an_older_table_are_refused(book: Logbook, desk: Desk) ->
     await book.change(queue, bindings={"text": {"subscribe": ["b"]}})
     with pytest.raises(BindingsChanged):
         await book.send(b"a 1", to=(queue,))
-    await book.look()
+    await book.refresh()
     await desk.store.catalogue.delete(queue)
     with pytest.raises(BindingsChanged):
         await book.send(b"b 1", to=(queue,))

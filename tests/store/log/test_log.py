@@ -107,7 +107,7 @@ async def test_send_by_other_bindings_is_refused(book: Logbook, desk: Desk) -> N
     with pytest.raises(BindingsChanged):
         await book.send(b"t x")
     assert await book.entries() == []
-    await book.look()
+    await book.refresh()
     await book.send(b"other x")
 
 

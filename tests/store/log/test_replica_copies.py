@@ -92,7 +92,7 @@ async def test_copies_notify_waiting_consumers(book: Logbook, desk: Desk, server
     with server.client() as client:
         client.call("SUBSCRIBE", desk.domain.keys.wake_channel)
         await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")]))
-        assert client.told()[2] == queue.qid.encode()
+        assert client.read_reply()[2] == queue.qid.encode()
 
 
 async def test_copies_by_other_bindings_are_refused(book: Logbook, desk: Desk) -> None:
@@ -102,7 +102,7 @@ async def test_copies_by_other_bindings_are_refused(book: Logbook, desk: Desk) -
         await book.accept(arrived(ONE, 1, *lines(3)), Gap(*ONE, 4, 5))
     assert (await book.state()).held == {}
     assert await book.entries() == []
-    await book.look()
+    await book.refresh()
     assert await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")])) == (1, 0)
 
 
@@ -110,7 +110,7 @@ async def test_received_lines_cross_no_bridge_back(book: Logbook, desk: Desk) ->
     """Check that received lines are not published back (pubsub.md 5.2)."""
     bindings = {"text": {"subscribe": ["t"], "publish": "back"}}
     queue = await desk.queue("both", bindings=bindings)
-    await book.look()
+    await book.refresh()
     await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")]))
     assert await book.lines() == [b"t 1"]
     assert await desk.drain(queue) == [b"1"]

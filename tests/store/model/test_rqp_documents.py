@@ -63,8 +63,8 @@ def test_bound_beyond_rqp_mca_is_refused_and_read_from_the_store() -> None:
     """Check that new documents beyond the bound are refused, and stored ones are read (docs/rqp.md)."""
     stored = QueueSpec(remote={"protocol": "rqp-mca", "queueId": 7}).model_dump(by_alias=True, mode="json")
     stored["remote"]["maxMessageBytes"] = (15 << 20) + 1
-    reported = problem(remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": (15 << 20) + 1})
-    assert "maxMessageBytes is at most 15728640 for protocol rqp-mca: no peer accepts more" in reported
+    error = problem(remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": (15 << 20) + 1})
+    assert "maxMessageBytes is at most 15728640 for protocol rqp-mca: no peer accepts more" in error
     read = QueueSpec.model_validate(stored, context=STORED)
     assert read.remote is not None
     assert read.remote.max_message_bytes == (15 << 20) + 1

@@ -35,7 +35,7 @@ class Two:
             CommitPart(self.two, [*self.held_two, *(spoilt or [])], encode(b"c", b"d"), "tmq 1"),
         ]
 
-    async def looks(self) -> list[dict[str, int]]:
+    async def watched_stats(self) -> list[dict[str, int]]:
         names = ("ready", "in_flight", "acked", "added", "bytes", "returned_waiting", "dead")
         stats = [await self.desk.stats(queue) for queue in (self.one, self.two)]
         return [{name: s[name] for name in names} for s in stats]
@@ -51,19 +51,19 @@ async def two(desk: Desk) -> Two:
 
 async def doomed(two: Two, wanted: type[StoreError], parts: list[CommitPart]) -> None:
     """Check that the commit is refused and changes nothing."""
-    before, refused = await two.looks(), two.desk.refusals[wanted.reason]
+    before, refused = await two.watched_stats(), two.desk.refusals[wanted.reason]
     with pytest.raises(wanted):
         await two.desk.commit("t1", *parts)
-    assert await two.looks() == before
+    assert await two.watched_stats() == before
     assert two.desk.refusals[wanted.reason] == refused + 1
 
 
 async def test_commit_is_atomic(two: Two) -> None:
     await two.desk.commit("t1", *two.parts())
-    assert [s["acked"] for s in await two.looks()] == [3, 3]
+    assert [s["acked"] for s in await two.watched_stats()] == [3, 3]
     assert await two.desk.drain(two.one) == [*numbered(2, 3), b"a", b"b"]
     assert await two.desk.drain(two.two) == [*numbered(2, 3), b"c", b"d"]
-    assert [s["bytes"] for s in await two.looks()] == [0, 0]
+    assert [s["bytes"] for s in await two.watched_stats()] == [0, 0]
 
 
 async def test_commit_with_another_digest_is_refused(two: Two) -> None:
@@ -78,11 +78,11 @@ async def test_commit_with_another_digest_is_refused(two: Two) -> None:
 
 async def test_identifier_is_applied_once(two: Two) -> None:
     await two.desk.commit("t1", *two.parts())
-    before = await two.looks()
+    before = await two.watched_stats()
     await two.desk.commit("t1", *two.parts())
     async with two.desk.another() as other:
         await other.commit("t1", *two.parts())
-    assert await two.looks() == before
+    assert await two.watched_stats() == before
     assert (await two.desk.stats(two.one))["duplicates"] == 2
 
 
@@ -93,7 +93,7 @@ async def test_refused_identifier_can_be_retried(two: Two) -> None:
         await two.desk.commit("t1", *parts)
     await two.desk.store.catalogue.declare("two", QueueSpec(max_length=7), "test", replace=True)
     await two.desk.commit("t1", *parts)
-    assert [s["added"] for s in await two.looks()] == [7, 7]
+    assert [s["added"] for s in await two.watched_stats()] == [7, 7]
 
 
 async def test_lost_lease_refuses_the_commit(two: Two) -> None:
@@ -147,7 +147,7 @@ async def test_reserved_queue_refuses_the_commit(two: Two) -> None:
 async def test_paused_queue_can_be_settled(two: Two) -> None:
     await two.desk.store.catalogue.declare("two", QueueSpec(paused=True), "test", replace=True)
     await two.desk.commit("t1", two.parts()[0], CommitPart(two.two, two.held_two, [], "tmq 1"))
-    assert [s["acked"] for s in await two.looks()] == [3, 3]
+    assert [s["acked"] for s in await two.watched_stats()] == [3, 3]
 
 
 async def test_settled_messages_make_room_for_published_ones(two: Two) -> None:
@@ -174,7 +174,7 @@ async def test_oldest_messages_make_way_for_a_commit(two: Two) -> None:
     await two.desk.commit("t1", CommitPart(two.one, two.held_one[:1], encode(b"x", b"y", b"z"), "t"))
     assert bodies(await two.desk.domain.peek(two.one, 10)) == [b"x", b"y", b"z"]
     assert [d.body async for d in two.desk.dead(two.one).matching()] == numbered(2, 3)
-    assert (await two.looks())[0]["in_flight"] == 2
+    assert (await two.watched_stats())[0]["in_flight"] == 2
 
 
 async def test_returned_and_redelivered_messages_can_be_settled(two: Two) -> None:

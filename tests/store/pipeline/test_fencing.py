@@ -22,18 +22,18 @@ seconds = pytest.mark.parametrize("second", ENDINGS.values(), ids=ENDINGS)
 WATCHED = ("ready", "in_flight", "bytes", "acked", "returned", "dead", "dead_letters", "leases")
 
 
-async def looks(desk: Desk, queue: Queue) -> dict[str, int]:
+async def watched_stats(desk: Desk, queue: Queue) -> dict[str, int]:
     stats = await desk.stats(queue)
     return {name: stats[name] for name in WATCHED}
 
 
 async def lost(desk: Desk, queue: Queue, ending: Ending, deliveries: list[Delivery]) -> None:
     """Check that the operation is refused, changes nothing, and is counted here and in the store."""
-    before, refused = await looks(desk, queue), desk.refusals["lease_lost"]
+    before, refused = await watched_stats(desk, queue), desk.refusals["lease_lost"]
     fenced = (await desk.stats(queue))["fenced"]
     with pytest.raises(LeaseLost):
         await ending(desk, deliveries)
-    assert await looks(desk, queue) == before
+    assert await watched_stats(desk, queue) == before
     assert desk.refusals["lease_lost"] > refused
     assert (await desk.stats(queue))["fenced"] == fenced + sum(d.count for d in deliveries)
 

@@ -97,14 +97,16 @@ async def test_activity_is_reported_before_samples_read_it(desk: Desk, meter: Me
     assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
 
 
-@pytest.mark.parametrize("is_told", [False, True])
-async def test_activity_put_back_by_samples_is_reported_once(desk: Desk, meter: Meter, is_told: bool) -> None:
+@pytest.mark.parametrize("is_reported", [False, True])
+async def test_activity_put_back_by_samples_is_reported_once(
+    desk: Desk, meter: Meter, is_reported: bool
+) -> None:
     """Check this with further activity in between, reported or not."""
     queue = await desk.queue()
     await work(desk, queue)
     read = desk.domain.tallies.read(time.monotonic())
     await work(desk, queue)
-    if is_told:
+    if is_reported:
         desk.domain.tallies.report()
     desk.domain.tallies.put_back(read)
     assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
@@ -185,25 +187,25 @@ async def test_unreadable_queue_hides_no_other(desk: Desk) -> None:
 
 async def test_polling_continues_after_a_failure() -> None:
     """Check that polling continues after a failure, so that results do not become stale."""
-    reported, looks = list[int | None](), iter([1, KeyError("a fault"), StoreUnavailable(), 2, *[3] * 100])
-    is_told = asyncio.Event()
+    reported, results = list[int | None](), iter([1, KeyError("a fault"), StoreUnavailable(), 2, *[3] * 100])
+    is_complete = asyncio.Event()
 
-    async def look() -> int:
-        found = next(looks)
+    async def poll() -> int:
+        found = next(results)
         if isinstance(found, Exception):
             raise found
         return found
 
-    def tell(found: int | None) -> None:
+    def receive(found: int | None) -> None:
         reported.append(found)
         if len(reported) == 6:
-            is_told.set()
+            is_complete.set()
         if len(reported) in (4, 5):
             raise KeyError("a fault of the callback")
 
-    looking = asyncio.create_task(poll_store(look, tell, 0.0))
-    waiting = asyncio.create_task(is_told.wait())
-    await asyncio.wait([looking, waiting], return_when=asyncio.FIRST_COMPLETED)
-    looking.cancel()
+    polling = asyncio.create_task(poll_store(poll, receive, 0.0))
+    waiting = asyncio.create_task(is_complete.wait())
+    await asyncio.wait([polling, waiting], return_when=asyncio.FIRST_COMPLETED)
+    polling.cancel()
     waiting.cancel()
     assert reported[:6] == [1, None, None, 2, None, 3]

@@ -13,7 +13,7 @@ from services.store.model.errors import (
 )
 from services.store.model.requests import Nothing, Pulled, Settlement
 from tests.store.desk import Desk, bodies, encode, numbered, until
-from tests.store.requesting import Node, given, kept, looks, request_id
+from tests.store.requesting import Node, given, kept, queue_counts, request_id
 
 STORED, AGAIN = Outcome.STORED, Outcome.AGAIN
 A, B, C = request_id(1), request_id(2), request_id(3)
@@ -32,7 +32,7 @@ async def test_repeated_pull_returns_the_same_message(desk: Desk, node: Node) ->
         assert given(await Node(other).pull(A, queue)) == (b"m00000", True)
         assert given(await Node(other).pull(B, queue)) == (b"m00001", False)
     assert given(await node.pull(A, queue)) == (b"m00000", True)
-    assert await looks(desk, queue) == (1, 2, 0)
+    assert await queue_counts(desk, queue) == (1, 2, 0)
 
 
 async def test_repeated_pull_is_the_same_delivery(desk: Desk, node: Node) -> None:
@@ -132,7 +132,7 @@ async def test_returned_message_is_not_given_to_a_repeated_pull(desk: Desk, node
     assert given(second) == (b"x", False)
     assert await node.pull(A, queue) is Nothing.EXPIRED
     assert await node.settle(A, queue) is Settlement.EXPIRED
-    assert await looks(desk, queue) == (0, 1, 0)
+    assert await queue_counts(desk, queue) == (0, 1, 0)
 
 
 async def test_recreated_queue_forgets_old_pulls(desk: Desk, node: Node) -> None:
@@ -146,7 +146,7 @@ async def test_recreated_queue_forgets_old_pulls(desk: Desk, node: Node) -> None
     for one in (queue, newer):
         assert await node.pull(A, one) is Nothing.EXPIRED
         assert await node.settle(A, one) is Settlement.EXPIRED
-    assert await looks(desk, newer) == (1, 1, 0)
+    assert await queue_counts(desk, newer) == (1, 1, 0)
 
 
 async def test_dead_process_returns_pulled_messages(desk: Desk, node: Node) -> None:

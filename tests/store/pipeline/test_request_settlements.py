@@ -12,7 +12,7 @@ from services.store.model.errors import (
 )
 from services.store.model.requests import Nothing, Pulled, Settlement
 from tests.store.desk import Desk, numbered
-from tests.store.requesting import Node, given, looks, request_id
+from tests.store.requesting import Node, given, queue_counts, request_id
 
 STORED, AGAIN = Outcome.STORED, Outcome.AGAIN
 A, B, C = request_id(1), request_id(2), request_id(3)
@@ -31,15 +31,15 @@ async def test_any_process_settles_by_request_id(desk: Desk, node: Node) -> None
     await node.pull(B, queue)
     assert isinstance(answer, Pulled)
     async with desk.another() as other:
-        stranger = Node(other)
-        assert await stranger.settle(A, queue) is Settlement.SETTLED
-        assert await stranger.settle(A, queue) is Settlement.AGAIN
+        other_node = Node(other)
+        assert await other_node.settle(A, queue) is Settlement.SETTLED
+        assert await other_node.settle(A, queue) is Settlement.AGAIN
         assert await node.settle(A, queue) is Settlement.AGAIN
-        assert await stranger.settle(C, queue) is Settlement.UNKNOWN
-        assert await stranger.pull(A, queue) is Nothing.EXPIRED
+        assert await other_node.settle(C, queue) is Settlement.UNKNOWN
+        assert await other_node.pull(A, queue) is Nothing.EXPIRED
         held = await desk.domain.link.call("SMEMBERS", desk.domain.keys.lots(desk.pipe.session))
         assert len(held) == 1, "what another one settled is not among ours any more"
-        assert await looks(desk, queue) == (1, 1, 1)
+        assert await queue_counts(desk, queue) == (1, 1, 1)
         assert await node.settle(B, queue) is Settlement.SETTLED
     with pytest.raises(LeaseLost):
         await desk.settle([answer.delivery])
@@ -64,7 +64,7 @@ async def test_one_message_of_an_entry_is_settled_alone(desk: Desk, node: Node) 
     assert pulled == numbered(40)
     for one in ids[1::2]:
         assert await node.settle(one, queue) is Settlement.SETTLED
-    assert await looks(desk, queue) == (0, 20, 20)
+    assert await queue_counts(desk, queue) == (0, 20, 20)
     for n, one in enumerate(ids):
         answer = await node.pull(one, queue)
         assert answer is Nothing.EXPIRED if n % 2 else given(answer) == (b"m%05d" % n, True)
@@ -83,7 +83,7 @@ async def test_at_most_once_pull_is_settled_first(desk: Desk, node: Node) -> Non
     answer = await node.pull(A, queue)
     assert isinstance(answer, Pulled)
     assert answer.delivery.settled
-    assert await looks(desk, queue) == (0, 0, 1)
+    assert await queue_counts(desk, queue) == (0, 0, 1)
     assert await node.pull(A, queue) is Nothing.EXPIRED
     assert await node.settle(A, queue) is Settlement.AGAIN
     await desk.put(queue, b"y")
@@ -114,4 +114,4 @@ async def test_pulls_of_one_call_get_different_messages(desk: Desk, node: Node) 
     assert set(results[150:]) == {Nothing.EMPTY}
     settled = await asyncio.gather(*(node.settle(one, queue) for one in ids))
     assert settled == [Settlement.SETTLED] * 150 + [Settlement.UNKNOWN] * 50
-    assert await looks(desk, queue) == (0, 0, 150)
+    assert await queue_counts(desk, queue) == (0, 0, 150)

@@ -230,12 +230,8 @@ async def test_requests_with_lost_replies_are_repeated(own_server: Server) -> No
             task = asyncio.ensure_future(asked())
             await until(lambda number=number: proxy.lost > number)
             proxy.lose_replies_to = b""
-            reported = await task
-            assert (
-                isinstance(reported, Pulled) and not reported.again
-                if wanted is Pulled
-                else reported is wanted
-            )
+            answer = await task
+            assert isinstance(answer, Pulled) and not answer.again if wanted is Pulled else answer is wanted
             await until(lambda: desk.pipe.trouble is None)
         assert await desk.drain(queue) == [b"1"]
 

@@ -39,7 +39,7 @@ class Known:
     """A request by id and its answer; of a pull, the lease."""
 
     queue: int
-    told: Any
+    answer: Any
     owner: Lane | None = None
     held: Held | None = None
 
@@ -87,7 +87,7 @@ class RequestMachine(StoreMachine):
         request, known = rnd.choice(list(self.pushes.items()))
         args = (self.queues[known.queue], *encode(b"never"), "ring")
         reply = self.ask(self.lanes[number], "publish", RequestId(request, KEEP_MS), *args)
-        assert reply is Outcome.AGAIN if known.told is Outcome.STORED else isinstance(reply, QueueFull)
+        assert reply is Outcome.AGAIN if known.answer is Outcome.STORED else isinstance(reply, QueueFull)
 
     @rule(number=sessions, queue=queues, rnd=randoms)
     def pull(self, number: int, queue: int, rnd: random.Random) -> None:
@@ -125,7 +125,7 @@ class RequestMachine(StoreMachine):
         request, known = rnd.choice(list(self.pulls.items()))
         reply = self.ask(self.lanes[number], "pull", request, self.queues[known.queue], 2000, KEEP_MS)
         if known.held is None:
-            assert reply is known.told or type(reply) is type(known.told)
+            assert reply is known.answer or type(reply) is type(known.answer)
         elif self.is_leased(known):
             _, message = self.models[known.queue].leased[known.held.body]
             self.check(reply, message, again=True)
@@ -144,12 +144,12 @@ class RequestMachine(StoreMachine):
         if known.held is None:
             assert reply is Settlement.UNKNOWN
         elif not leased:
-            settled = known.told is Settlement.SETTLED
+            settled = known.answer is Settlement.SETTLED
             assert reply is (Settlement.AGAIN if settled else Settlement.EXPIRED)
         else:
             assert reply is Settlement.SETTLED
             assert known.owner is not None
-            known.told = reply
+            known.answer = reply
             self.let_go(known.owner, [known.held])
             self.models[known.queue].settle([known.held.body])
             if known.owner is not self.lanes[number]:  # its last answer names a lease that it no longer has

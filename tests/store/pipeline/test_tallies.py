@@ -38,13 +38,13 @@ async def desk(server: Server) -> AsyncIterator[Desk]:
         yield desk
 
 
-def look(desk: Desk) -> dict[str, Tally]:
+def read_tallies(desk: Desk) -> dict[str, Tally]:
     """Return the counts since the last call, by queue."""
     return {tally.name: tally for tally in desk.domain.tallies.read(time.monotonic())}
 
 
 async def agree(desk: Desk, *queues: Queue) -> dict[str, Tally]:
-    seen = look(desk)
+    seen = read_tallies(desk)
     for queue in queues:
         stats = await desk.stats(queue)
         tally = seen[queue.name]
@@ -154,7 +154,7 @@ async def test_delivered_octets_and_first_waits_are_counted(desk: Desk) -> None:
     got = await desk.take(queue)
     await desk.release(got)
     await desk.take(queue)
-    seen = look(desk)["orders"]
+    seen = read_tallies(desk)["orders"]
     assert (seen.given, seen.given_octets) == (6, 10)
     assert sum(seen.wait) == 3
 
@@ -166,7 +166,7 @@ async def test_wait_is_measured_by_the_stores_clock(desk: Desk) -> None:
     await desk.take(queue, 1)
     desk.domain.tallies.clock = await ahead(desk, 107_000_000)
     await desk.take(queue, 2)
-    wait = look(desk)["orders"].wait
+    wait = read_tallies(desk)["orders"].wait
     assert (wait[-3], wait[-1]) == (1, 2)  # above 1 h, above 1 day
 
 
@@ -191,7 +191,7 @@ async def test_refusals_of_an_unavailable_store_are_counted_per_queue(own_server
                 await ask
         with pytest.raises(StoreError):
             await desk.publish(queue, *numbered(2))
-        assert look(desk)["orders"].refused == {"store_unavailable": 6}
+        assert read_tallies(desk)["orders"].refused == {"store_unavailable": 6}
 
 
 async def test_tallies_without_reader_are_not_kept(server: Server) -> None:
@@ -199,18 +199,18 @@ async def test_tallies_without_reader_are_not_kept(server: Server) -> None:
         for number in range(3):
             queue = await desk.queue(f"q{number}")
             await desk.put(queue, b"x")
-        assert look(desk) == {}
+        assert read_tallies(desk) == {}
         desk.domain.tallies.keep()
         await desk.put(queue, b"x")
-        assert list(look(desk)) == ["q2"]
-        assert look(desk) == {}
+        assert list(read_tallies(desk)) == ["q2"]
+        assert read_tallies(desk) == {}
 
 
 async def test_tallies_put_back_are_merged(desk: Desk) -> None:
     queue, other = await desk.queue(), await desk.queue("other")
     await desk.put(queue, b"x")
     await desk.put(other, b"y")
-    first = look(desk)
+    first = read_tallies(desk)
     await desk.put(queue, b"z")
     desk.domain.tallies.put_back(first.values())
     seen = await agree(desk, queue, other)

@@ -18,7 +18,7 @@ async def test_latency_of_a_hung_store_is_observed(
     metrics = Metrics("test")
     monkeypatch.setattr(Desk, "_observe", metrics.store_observer)
 
-    def told(what: str) -> float:
+    def store_calls(what: str) -> float:
         metrics.publish_store_calls()
         return (
             metrics.registry.get_sample_value(f"penstock_store_call_seconds_{what}", {"edge": "test"}) or 0.0
@@ -26,9 +26,9 @@ async def test_latency_of_a_hung_store_is_observed(
 
     async with Desk(server) as desk:
         queue = await desk.queue()
-        calls, number, seconds = desk.pipe.calls, told("count"), told("sum")
+        calls, number, seconds = desk.pipe.calls, store_calls("count"), store_calls("sum")
         assert number == calls
         client.call("CLIENT", "PAUSE", int(PAUSE_S * 1000), "WRITE")
         await desk.publishing(queue, b"a", b"b", b"c")
-        assert told("count") - number == desk.pipe.calls - calls >= 1
-        assert told("sum") - seconds > PAUSE_S / 2
+        assert store_calls("count") - number == desk.pipe.calls - calls >= 1
+        assert store_calls("sum") - seconds > PAUSE_S / 2

@@ -43,7 +43,7 @@ async def test_process_writes_its_entry(asker: Store, server: Server) -> None:
         assert before <= second.seen_ms <= await asker.now_ms()
         assert second.topics == {"numbers"}
         assert (second.listeners, second.health, second.unready, second.connections) == ((), None, None, 0)
-        one.told = {
+        one.facts = {
             "listeners": [{"name": "ü", "address": "[::1]:80"}],
             "health": "h:1",
             "unready": "draining",
@@ -97,7 +97,7 @@ async def test_entry_is_renewed(asker: Store, server: Server, monkeypatch: pytes
     monkeypatch.setattr(presence_module, "CHECK_S", 0.02)
     async with member(server.url) as (one, _):
         (first,) = await asker.processes.running()
-        one.told = {"connections": 7}
+        one.facts = {"connections": 7}
 
         async def renewed() -> bool:
             (now,) = await asker.processes.running()
@@ -142,9 +142,9 @@ async def test_failing_description_is_logged_and_retried(
     """Check that an error in a description is logged, and that the entry is renewed after it."""
     monkeypatch.setattr(presence_module, "CHECK_S", 0.02)
     async with member(server.url) as (one, _):
-        one.told = {"health": object()}
+        one.facts = {"health": object()}
         await until(lambda: "not JSON serializable" in caplog.text)
-        one.told = {"health": "h:1"}
+        one.facts = {"health": "h:1"}
 
         async def renewed() -> bool:
             return [process.health for process in await asker.processes.running()] == ["h:1"]

@@ -81,7 +81,7 @@ async def work_with(store: Store, other: Store) -> None:
     await domain.sweep()
     assert (await store.listing.stats(queue))["dead"] == 1
     assert [q.name async for q in store.listing.queues()] == ["rights"]
-    await work_with_company(store, queue)
+    await work_with_processes(store, queue)
     await work_with_rqp(store, queue)
     await work_with_a_ring(store, other, await store.catalogue.find("rights"))
     await store.catalogue.delete(await store.catalogue.find("rights"))
@@ -89,7 +89,7 @@ async def work_with(store: Store, other: Store) -> None:
     await store.close()
 
 
-async def work_with_company(store: Store, queue: Queue) -> None:
+async def work_with_processes(store: Store, queue: Queue) -> None:
     """Use the console's questions, and their answers."""
 
     async def answered() -> bool:
@@ -136,7 +136,7 @@ async def work_with_rqp(store: Store, queue: Queue) -> None:
 
 async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
     """Use further operations of the ring edge (docs/store.md)."""
-    pipe, reported, (first, second) = store.open_domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
+    pipe, outcomes, (first, second) = store.open_domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
     for _ in range(2):
         pipe.idempotent.publish(
             Source(INTERNAL_CLIENT),
@@ -144,12 +144,12 @@ async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
             queue,
             records.encode(b"x"),
             "test",
-            reported.append,
+            outcomes.append,
         )
     # too large: it goes back
-    pipe.idempotent.pull(Source(INTERNAL_CLIENT), second, queue, 0, 60_000, reported.append)
-    await until(lambda: len(reported) == 3)
-    assert reported[:2] == [Outcome.STORED, Outcome.AGAIN]
+    pipe.idempotent.pull(Source(INTERNAL_CLIENT), second, queue, 0, 60_000, outcomes.append)
+    await until(lambda: len(outcomes) == 3)
+    assert outcomes[:2] == [Outcome.STORED, Outcome.AGAIN]
     await work_with_a_lease(store, other, queue)
     await store.ring_nodes.put(7, "node", {"leader": "node"})
     assert [node.name for node in await store.ring_nodes.all()] == ["node"]

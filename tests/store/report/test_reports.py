@@ -127,13 +127,13 @@ async def test_failing_callback_does_not_stop_polling(desk: Desk, server: Server
     """Check that after an error of the receiver the old figures are withdrawn and the next report is delivered."""
     results: list[float | None] = []
 
-    def tell(found: Figures | None) -> None:
+    def receive(found: Figures | None) -> None:
         results.append(found["time"][()] if found is not None else None)
         if len(results) < 4:
             raise KeyError("a fault")
 
     assert await write(server.url, report())
-    reading = asyncio.create_task(keep_reading(desk.store.registry, tell, 0.0))
+    reading = asyncio.create_task(keep_reading(desk.store.registry, receive, 0.0))
     await until(lambda: len(results) > 4 or reading.done())
     reading.cancel()
     assert results[:5] == [results[0], None, results[0], None, results[0]]

@@ -77,10 +77,10 @@ async def test_domain_read_before_is_available_at_first_use(desk: Desk) -> None:
     """Check that the patience counts from the first use of a domain, not from the first read."""
     await desk.queue(domain="elsewhere")
     async with desk.another(pipe=PipeSettings(patience_s=0.2)) as edge:
-        looked_at = edge.store.get_domain("elsewhere").pipe
+        other_pipe = edge.store.get_domain("elsewhere").pipe
         await asyncio.sleep(0.3)  # longer than its patience
         pipe = edge.store.open_domain("elsewhere").pipe
-        assert pipe is looked_at
+        assert pipe is other_pipe
         assert pipe.gate.refuses() is None
         await pipe.ready()
 

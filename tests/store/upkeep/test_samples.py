@@ -47,16 +47,19 @@ async def desk(server: Server) -> AsyncIterator[Desk]:
 
 
 async def samples(desk: Desk, kind: str = "queue", domain: str = "main") -> list[dict[str, str]]:
-    told = await desk.store.get_domain(domain).link.call("XRANGE", DomainKeys(domain).samples, "-", "+")
+    entries = await desk.store.get_domain(domain).link.call("XRANGE", DomainKeys(domain).samples, "-", "+")
     found = [
         {flat[i].decode(): flat[i + 1].decode("utf-8", "surrogateescape") for i in range(0, len(flat), 2)}
-        for _, flat in told
+        for _, flat in entries
     ]
     return [sample for sample in found if sample["kind"] == kind]
 
 
-async def look(desk: Desk) -> None:
+async def write_samples(desk: Desk) -> None:
     await desk.store.sampler.write()
+
+
+look = write_samples  # old name, still used by tests/analytics
 
 
 async def test_sample_has_one_processes_activity_on_one_queue(desk: Desk) -> None:
@@ -69,7 +72,7 @@ async def test_sample_has_one_processes_activity_on_one_queue(desk: Desk) -> Non
     await desk.release([second])
     await desk.reject([third])
     await desk.take(queue, 1)
-    await look(desk)
+    await write_samples(desk)
     (sample,) = await samples(desk)
     assert list(sample) == QUEUE_FIELDS
     assert sample["process"].startswith("test-")
@@ -96,11 +99,11 @@ async def test_sum_of_samples_matches_the_queues_counters(desk: Desk) -> None:
             got = await one.take(here, 7)
             await one.settle(got[:1])
             await one.release(got[1:]) if got[1:] else None
-            await look(one)
+            await write_samples(one)
         away = desk.another(domain="elsewhere")
         away.store.start_serving("elsewhere")
         await away.put(queues[2], b"x")
-        await look(away)
+        await write_samples(away)
         found = [*await samples(desk), *await samples(desk, domain="elsewhere")]
         for queue in queues:
             stats = await desk.stats(queue)
@@ -125,7 +128,7 @@ async def test_refused_puts_count_messages_of_publishes(desk: Desk) -> None:
     parts = [CommitPart(full, [], encode(b"x", b"y"), "test"), CommitPart(free, [], encode(b"z"), "test")]
     with pytest.raises(QueueFull):
         await desk.commit("c", *parts)
-    await look(desk)
+    await write_samples(desk)
     found = {
         each["queue"]: (each["in"], each["refused"], each["refused_puts"]) for each in await samples(desk)
     }
@@ -138,35 +141,35 @@ async def test_idle_queues_have_no_sample_and_the_process_always_has(desk: Desk)
     for put in (True, False, False, True):
         if put:
             await desk.put(queue, b"x")
-        await look(desk)
+        await write_samples(desk)
     assert [sample["n"] for sample in await samples(desk)] == ["1", "4"]
-    told = await samples(desk, "edge")
-    assert [sample["n"] for sample in told] == ["1", "2", "3", "4"]
-    assert list(told[0]) == EDGE_FIELDS
-    assert {sample["connections"] + sample["refused"] for sample in told} == {"0"}
+    written = await samples(desk, "edge")
+    assert [sample["n"] for sample in written] == ["1", "2", "3", "4"]
+    assert list(written[0]) == EDGE_FIELDS
+    assert {sample["connections"] + sample["refused"] for sample in written} == {"0"}
 
 
 async def test_refusal_without_queue_is_in_the_process_sample(desk: Desk) -> None:
-    told: list[object] = []
-    desk.pipe.log.send(Source(INTERNAL_CLIENT), Send(b"SEND t x\n", 1, [], "test", "0", told.append), 0)
-    await until(lambda: told)
+    outcomes: list[object] = []
+    desk.pipe.log.send(Source(INTERNAL_CLIENT), Send(b"SEND t x\n", 1, [], "test", "0", outcomes.append), 0)
+    await until(lambda: outcomes)
     desk.pipe.tallies.of(None).refuse(StoreError(), 2)
-    await look(desk)
-    await look(desk)
+    await write_samples(desk)
+    await write_samples(desk)
     assert [sample["refused"] for sample in await samples(desk, "edge")] == ["store_error=2", ""]
 
 
 async def test_queue_name_may_be_any_octets(desk: Desk) -> None:
     queue = await desk.queue("n\udcff=,\n")
     await desk.put(queue, b"x")
-    await look(desk)
+    await write_samples(desk)
     assert [sample["queue"] for sample in await samples(desk)] == ["n\udcff=,\n"]
 
 
 async def test_more_samples_than_a_page_are_written(desk: Desk) -> None:
     queues = [await desk.queue(f"q{number}") for number in range(120)]
     await asyncio.gather(*(desk.put(queue, b"x") for queue in queues))
-    await look(desk)
+    await write_samples(desk)
     assert Counter(sample["n"] for sample in await samples(desk)) == {"1": 120}
 
 
@@ -177,10 +180,10 @@ async def test_samples_are_written_periodically_and_at_close(server: Server) -> 
             edge.store.start_serving()
             await edge.put(queue, b"x")
 
-            async def told() -> list[Any]:
+            async def has_samples() -> list[Any]:
                 return await samples(desk)
 
-            await until(told)
+            await until(has_samples)
         last = len(await samples(desk, "edge"))
         assert last >= 2
         ends = desk.another(timing=RARELY)
@@ -226,34 +229,34 @@ async def test_refusals_during_an_outage_are_written_afterwards(
         await asyncio.sleep(0.01)  # what the guard found serves for some milliseconds
         for _ in range(3):
             assert [each.reason for _, each in await desk.publish(queue, b"y", b"z")] == [reason] * 2
-            await look(desk)
+            await write_samples(desk)
         await desk.domain.tidy(queue)
     assert await desk.domain.link.call("EXISTS", desk.domain.keys.samples) == 0
     await asyncio.sleep(0.01)
-    await look(desk)
+    await write_samples(desk)
     (sample,), (edge,) = await samples(desk), await samples(desk, "edge")
     assert (sample["n"], sample["in"], sample["refused_puts"]) == ("4", "1", "6")
     assert sample["refused"] == f"{reason}=6"
     assert edge["n"] == "4"
-    await look(desk)
+    await write_samples(desk)
     assert len(await samples(desk)) == 1
 
 
 async def test_refused_samples_are_merged_into_the_next(desk: Desk, server: Server) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"x")
-    await look(desk)
-    told = time.monotonic()
+    await write_samples(desk)
+    written_at = time.monotonic()
     await desk.put(queue, b"y")
     epoch = desk.domain.keys.epoch
     server.call("RENAME", epoch, "elsewhere")
     try:
-        await look(desk)
+        await write_samples(desk)
     finally:
         server.call("RENAME", "elsewhere", epoch)
     await desk.put(queue, b"z")
-    since_ms = (time.monotonic() - told) * 1000
-    await look(desk)
+    since_ms = (time.monotonic() - written_at) * 1000
+    await write_samples(desk)
     found, edge = await samples(desk), await samples(desk, "edge")
     assert [(sample["n"], sample["in"]) for sample in found] == [("1", "1"), ("3", "2")]
     assert [sample["n"] for sample in edge] == ["1", "3"]
@@ -267,18 +270,18 @@ async def test_samples_with_lost_reply_are_repeated_unchanged(own_server: Server
         desk.store.start_serving()
         queue = await desk.queue()
         await desk.put(queue, b"x")
-        await look(desk)  # the connection is there
+        await write_samples(desk)  # the connection is there
         await desk.put(queue, b"y", b"z")
         own_server.stop()
         try:
-            await look(desk)
+            await write_samples(desk)
         finally:
             own_server.cont()
         await until(lambda: desk.pipe.trouble is None)
         await desk.put(queue, b"later")
-        await look(desk)
+        await write_samples(desk)
         found = await samples(desk)
         repeats = Counter((sample["process"], sample["n"]) for sample in found)
         assert {n: sample["in"] for sample in found for n in [sample["n"]]} == {"1": "1", "2": "2", "3": "1"}
         assert sorted(repeats.values()) == [1, 1, 2]
-        assert [told["n"] for told in await samples(desk, "edge")] == ["1", "2", "2", "3"]
+        assert [sample["n"] for sample in await samples(desk, "edge")] == ["1", "2", "2", "3"]

@@ -12,7 +12,7 @@ from services.store import Queue
 from services.store.model.errors import QueueNotEmpty
 from tests.servers import Server
 from tests.store.desk import Desk, numbered
-from tests.store.upkeep.test_samples import RARELY, look, samples
+from tests.store.upkeep.test_samples import RARELY, samples, write_samples
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ async def test_upkeep_samples_depth_and_totals(desk: Desk) -> None:
     same += ("purged", "dead_trimmed", "bytes_in", "bytes_out")
     assert {name: int(sample[name]) for name in same} == {name: stats[name] for name in same}
     assert stats["redriven"] == 1
-    told = {name: sample[name] for name in ("v", "queue", "qid", "len", "leased", "dead", "dead_all")}
-    assert told == {
+    fields = {name: sample[name] for name in ("v", "queue", "qid", "len", "leased", "dead", "dead_all")}
+    assert fields == {
         **{"v": "1", "queue": "orders", "qid": queue.qid, "len": "6", "leased": "2", "dead": "1"},
         **{"dead_all": "2"},
     }
@@ -74,33 +74,33 @@ async def test_first_sample_has_the_queues_age(desk: Desk) -> None:
         await desk.domain.tidy(old)
         await age(desk, queue, 11)
         await age(desk, old, 11)
-    told = await samples(desk, "depth")
-    found = [(s["queue"], s["added"], "age_ms" in s) for s in told]
+    rows = await samples(desk, "depth")
+    found = [(s["queue"], s["added"], "age_ms" in s) for s in rows]
     assert found == [("orders", "1", True), ("old", "1", False), ("orders", "2", False), ("old", "2", False)]
-    assert 0 <= int(told[0]["age_ms"]) - 7 * 86_400_000 < 60_000
+    assert 0 <= int(rows[0]["age_ms"]) - 7 * 86_400_000 < 60_000
 
 
 async def test_depths_are_sampled_on_change_at_a_bounded_rate(desk: Desk) -> None:
     queue = await desk.queue()
 
-    async def told() -> int:
+    async def depth_samples() -> int:
         await desk.domain.tidy(queue)
         async with desk.another() as other:
             await other.domain.tidy(queue)
         return len(await samples(desk, "depth"))
 
-    assert await told() == 1
+    assert await depth_samples() == 1
     await desk.put(queue, b"x")
-    assert await told() == 1
+    assert await depth_samples() == 1
     await age(desk, queue, 11)
-    assert await told() == 2
+    assert await depth_samples() == 2
     await age(desk, queue, 11)
-    assert await told() == 2  # nothing has changed
+    assert await depth_samples() == 2  # nothing has changed
     await age(desk, queue, 300)
-    assert await told() == 3
+    assert await depth_samples() == 3
     await desk.drain(queue)
     await age(desk, queue, 11)
-    assert await told() == 4
+    assert await depth_samples() == 4
     assert [(sample["len"], sample["oldest_ms"] == "0") for sample in await samples(desk, "depth")] == [
         *(("0", True), ("1", False), ("1", False), ("0", True))
     ]
@@ -108,7 +108,7 @@ async def test_depths_are_sampled_on_change_at_a_bounded_rate(desk: Desk) -> Non
 
 async def test_deleted_queue_gets_a_last_sample(desk: Desk) -> None:
     """Check the last sample of a deleted queue, without reported or empty values, also of one without upkeep."""
-    await look(desk)  # there are samples
+    await write_samples(desk)  # there are samples
     short, known, still, unused = [await desk.queue(name) for name in ("short", "known", "still", "unused")]
     for queue in (short, known, still):
         await desk.put(queue, b"x")
@@ -122,10 +122,10 @@ async def test_deleted_queue_gets_a_last_sample(desk: Desk) -> None:
     for queue in (short, known, still, unused):
         await desk.store.catalogue.delete(queue)
         await desk.domain.delete(queue, "Delete")  # as when the answer was lost
-    told = (await samples(desk, "depth"))[2:]
-    found = [(s["queue"], s["qid"], s["len"], s["added"], "age_ms" in s) for s in told]
+    rows = (await samples(desk, "depth"))[2:]
+    found = [(s["queue"], s["qid"], s["len"], s["added"], "age_ms" in s) for s in rows]
     assert found == [("short", short.qid, "1", "1", True), ("known", known.qid, "2", "2", False)]
-    assert {*told[1]} == {*before[0]} - {"age_ms"}
+    assert {*rows[1]} == {*before[0]} - {"age_ms"}
 
 
 async def test_last_sample_neither_creates_nor_trims_the_stream(desk: Desk, server: Server) -> None:

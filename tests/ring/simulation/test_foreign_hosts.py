@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.ring.simulation.foreign_hosts import Mute
 from tests.ring.simulation.plan import quiet_plan
-from tests.ring.simulation.strangers import Mute
 from tests.ring.simulation.trial import OURS_S, probe, settle
 from tests.ring.simulation.world import World
 
