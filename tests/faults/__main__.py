@@ -23,8 +23,8 @@ from tests.faults.ring import run as ring
 from tests.faults.ring import verdict as ring_verdict
 from tests.faults.rqp import run as rqp
 from tests.faults.rqp import verdict as rqp_verdict
+from tests.faults.run_report import Judged
 from tests.faults.seeds import first_seed
-from tests.faults.telling import Judged
 from tests.faults.text import run as text
 from tests.faults.text import verdict as text_verdict
 

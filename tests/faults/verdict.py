@@ -90,29 +90,29 @@ def report(outcome: Outcome, reading: Reading, violations: list[Violation]) -> s
         "",
         "Faults:",
     ]
-    lines += [_tell_fault(outcome, fault) for fault in outcome.faults]
+    lines += [_describe_fault(outcome, fault) for fault in outcome.faults]
     for violation in violations[:SHOWN]:
         lines += ["", f"[{violation.rule}] {violation.text}"]
         for message in violation.messages:
-            lines += _tell_message(outcome, message)
+            lines += _describe_message(outcome, message)
     if len(violations) > SHOWN:
         lines.append(f"... and {len(violations) - SHOWN} more")
     return "\n".join(lines)
 
 
-def _tell_fault(outcome: Outcome, fault: Fault) -> str:
+def _describe_fault(outcome: Outcome, fault: Fault) -> str:
     there = _at(outcome, fault.ended) if fault.ended is not None else "never"
     served = _at(outcome, fault.resumed) if fault.resumed is not None else "never"
     return f"  {_at(outcome, fault.began)}  {fault.kind:8}{fault.target:8} there {there}  all serve {served}"
 
 
-def _tell_message(outcome: Outcome, message: Message) -> Iterator[str]:
+def _describe_message(outcome: Outcome, message: Message) -> Iterator[str]:
     dead = ", dead" if message.is_dead else ""
     yield f"  {message.body[:40]!r} ({len(message.body)} octets) in {message.queue}: {message.outcome.value}{dead}"
-    yield from _tell_connection(outcome, message.connection, message.asked, message.place[0])
+    yield from _describe_connection(outcome, message.connection, message.asked, message.place[0])
     for delivery in sorted(message.deliveries, key=lambda delivery: delivery.sent):
         yield f"    given out, then {delivery.end.value}:"
-        yield from _tell_connection(outcome, delivery.connection, delivery.asked, _end_of(delivery))
+        yield from _describe_connection(outcome, delivery.connection, delivery.asked, _end_of(delivery))
 
 
 def _end_of(delivery: Delivery) -> int:
@@ -120,17 +120,17 @@ def _end_of(delivery: Delivery) -> int:
     return own.ended if own is not None and own.ended >= 0 else delivery.asked
 
 
-def _tell_connection(outcome: Outcome, connection: Connection, first: int, last: int) -> Iterator[str]:
+def _describe_connection(outcome: Outcome, connection: Connection, first: int, last: int) -> Iterator[str]:
     how = f"{connection.ended.value} at {_at(outcome, connection.ended_at)}"
     yield f"    connection {connection.number} of {connection.actor} to edge {connection.edge}, {how}:"
     near = {*range(first - AROUND, first + AROUND + 1), *range(last - AROUND, last + AROUND + 1)}
     for index, request in enumerate(connection.requests):
         if index in near:
             mark = ">" if index == first else " "
-            yield f"    {mark} {index:4}  {_tell_request(outcome, request)}"
+            yield f"    {mark} {index:4}  {_describe_request(outcome, request)}"
 
 
-def _tell_request(outcome: Outcome, request: Request) -> str:
+def _describe_request(outcome: Outcome, request: Request) -> str:
     answered = _at(outcome, request.answered) if request.answered is not None else "-"
     what = f"{request.operation.name:7}{request.queue:7}"
     return f"{_at(outcome, request.sent)}..{answered:10}  {what}{request.outcome:8} {request.body[:24]!r}"

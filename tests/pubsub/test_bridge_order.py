@@ -229,7 +229,7 @@ async def test_failing_callback_does_not_stop_other_sessions() -> None:
     bridge = await opened(log, "a*")
 
     def fails(_: Outcome) -> None:
-        raise ValueError("told")
+        raise ValueError("internal error")
 
     bridge.send(Source(INTERNAL_CLIENT), b"SEND a x\n" * MAX_UNDER_WAY, MAX_UNDER_WAY, "test", lambda _: None)
     await until(lambda: len(log.asked) >= MAX_UNDER_WAY)

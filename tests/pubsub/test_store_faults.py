@@ -63,7 +63,7 @@ async def test_a_subscriber_stays_while_the_store_dies_and_comes_back(
 async def test_errors_do_not_reveal_the_store_address(
     new_server: NewServer, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Check that a client is not told the store's address, which is in the log for the operator (3.1)."""
+    """Check that an error does not contain the store's address; the log does, for the operator (3.1)."""
     server, edge = await one(new_server, start)
     server.kill9()
     await until(lambda: edge.service.store.fault_of())

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tests.faults.ring.history import HEAD, Answer, History, Push
-from tests.faults.telling import Violation
+from tests.faults.run_report import Violation
 
 
 def check(history: History) -> list[Violation]:

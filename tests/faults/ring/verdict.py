@@ -6,7 +6,7 @@ import statistics
 
 from tests.faults.ring.checker import again, check, count
 from tests.faults.ring.run import Outcome
-from tests.faults.telling import Judged, Violation, judged
+from tests.faults.run_report import Judged, Violation, judged
 
 
 def judge(outcome: Outcome) -> list[Violation]:

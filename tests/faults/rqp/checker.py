@@ -21,7 +21,7 @@ from functools import cached_property
 from tests.faults.disturbance import Fault
 from tests.faults.episodes import Kind
 from tests.faults.rqp.history import HEAD, Alone, Arrival, Book, Letter, Put
-from tests.faults.telling import Violation
+from tests.faults.run_report import Violation
 
 AFTERWARDS_S = 8.0  # sessions, reservations and pauses from the time of a fault have expired by then
 FOR_EVER = float("inf")

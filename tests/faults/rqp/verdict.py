@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.faults.rqp.checker import check, count
 from tests.faults.rqp.run import Outcome
-from tests.faults.telling import Judged, Violation, judged
+from tests.faults.run_report import Judged, Violation, judged
 
 
 def judge(outcome: Outcome) -> list[Violation]:

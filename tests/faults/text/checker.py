@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from tests.faults.telling import Violation
+from tests.faults.run_report import Violation
 from tests.faults.text.history import Book, Entry, Life, Sent, Subscription
 
 # how long a new subscription may lag behind the others of its connection, as cables stand still

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from tests.faults.telling import Judged, Violation, judged
+from tests.faults.run_report import Judged, Violation, judged
 from tests.faults.text.checker import check
 from tests.faults.text.run import Outcome
 

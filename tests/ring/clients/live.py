@@ -48,7 +48,7 @@ class LiveClients(LiveQueues[RingSettings]):
         return self.service.tally
 
     @contextmanager
-    def untold(self) -> Iterator[None]:
+    def changes_not_published(self) -> Iterator[None]:
         """Hide changes by the tools from the edge meanwhile, so that it uses what it knew before."""
         registry = self.tools.registry
         with pytest.MonkeyPatch.context() as patched:

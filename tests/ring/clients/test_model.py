@@ -148,7 +148,7 @@ class Conversations:
         """Delete and recreate a queue by another process; this edge is notified last."""
         for name in self.model.queues:
             known = (self.prefix + name).decode()
-            with self.edge.untold():
+            with self.edge.changes_not_published():
                 await self.edge.tools.catalogue.delete(await self.edge.tools.catalogue.find(known))
                 await self.edge.declare(known, owner="edge:ring")
             self.model.queues[name] = []

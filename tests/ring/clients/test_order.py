@@ -110,7 +110,7 @@ async def test_queue_recreated_by_another_client_is_used(edge: LiveClients, clie
     await edge.declare("q")
     await client.push(b"q", b"old")
     for _ in range(5):
-        with edge.untold():
+        with edge.changes_not_published():
             async for queue in edge.tools.listing.queues():
                 await edge.tools.catalogue.delete(queue)
             await edge.declare("q")
@@ -131,7 +131,7 @@ async def test_queue_removed_by_another_client_is_unknown(edge: LiveClients, cli
     """Check that a queue deleted by another client is reported as unknown before the edge was notified (5.8)."""
     old = await edge.declare("q")
     await client.push(b"q", b"old")
-    with edge.untold():
+    with edge.changes_not_published():
         await edge.tools.catalogue.delete(old)
     await client.send(push(b"q", b"1") + pull(b"q", 2) + push(b"q", b"2", b"3") + destroy(b"q"))
     assert await client.replies(b"q", 6) == [UNSERVED] * 6

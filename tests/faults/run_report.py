@@ -30,7 +30,7 @@ def judged(
     if not violations:
         return Judged(summary, "")
     lines = [f"FAULT_SEED={seed}: {len(violations)} violations", summary, "", "Faults:"]
-    lines += [_tell_fault(began, fault) for fault in faults]
+    lines += [_describe_fault(began, fault) for fault in faults]
     lines += [f"[{violation.rule}] {violation.text}" for violation in violations[:SHOWN]]
     if len(violations) > SHOWN:
         lines.append(f"... and {len(violations) - SHOWN} more")
@@ -41,6 +41,6 @@ def _at(began: float, moment: float | None) -> str:
     return "never" if moment is None else f"{moment - began:8.3f} s"
 
 
-def _tell_fault(began: float, fault: Fault) -> str:
+def _describe_fault(began: float, fault: Fault) -> str:
     there, served = _at(began, fault.ended), _at(began, fault.resumed)
     return f"  {_at(began, fault.began)}  {fault.kind:8}{fault.target:8} there {there}  all serve {served}"
