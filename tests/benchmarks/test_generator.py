@@ -47,7 +47,7 @@ def test_load_on_other_addresses_than_loopback_is_refused() -> None:
             Generator.python().run(Load("tmq-put", [near], [b"x"], 1), Bound(1, 1))
 
 
-def test_the_program_itself_refuses_what_is_not_loopback(generator: Generator) -> None:
+def test_program_refuses_other_addresses_than_loopback(generator: Generator) -> None:
     near, far = socket.socketpair()
     with near, far:
         command = [*generator.command, "--rule", "tmq-put", "--fds", str(near.fileno())]

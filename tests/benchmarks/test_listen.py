@@ -118,7 +118,7 @@ def test_pings_of_nats_are_answered_wherever_they_come(generator: Generator) -> 
         assert [far.recv(100) for far in broker.far_listeners] == [b"PONG\r\n"] * 3
 
 
-def test_stamps_say_when_each_was_due(generator: Generator) -> None:
+def test_stamps_carry_the_due_time(generator: Generator) -> None:
     """Check that stamps hold the due time, not the time of sending, so that stalls of the generator count too."""
     with brokered(SEND, text, listeners=1) as broker:
         outcome = generator.run(text_load(broker, stamped=True), Bound(COUNT, 20, rate=1000))

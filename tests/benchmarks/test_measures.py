@@ -64,7 +64,7 @@ def test_a_refusal_fails_the_peer(bench: Bench) -> None:
         peer.put(bench.generator, Shape(1, 1), Bound(10, 20), "q")
 
 
-def test_throughput_keeps_every_round_and_names_who_did_not_run(bench: Bench) -> None:
+def test_throughput_keeps_every_round_and_names_absent_peers(bench: Bench) -> None:
     peers = [RawXadd(bench.workshop, bench.store), Absent(bench.workshop), Failing(bench.workshop)]
     bench.plan = TINY.with_rounds(2)
     bench.peers = {peer.name: peer for peer in peers}

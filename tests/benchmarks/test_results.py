@@ -145,7 +145,7 @@ def test_markdown_holds_the_same() -> None:
     assert "medians of 3 interleaved rounds" in text
 
 
-def test_a_quick_run_says_so() -> None:
+def test_caption_marks_a_quick_run() -> None:
     assert "not to be quoted" in report.caption(make_results(quick=True))
 
 

@@ -58,7 +58,7 @@ BACKUP, RUNBOOKS = "docs/backup.md", "docs/runbooks/index.md"
 
 ENVIRONMENT = Untested("it creates the virtual environment of the tests")
 WITHOUT_STORE = Taken("docs/test_cli_page.py::test_without_a_store")
-UP = Taken("docs/test_cli_page.py::test_up_and_what_it_keeps_others_from")
+UP = Taken("docs/test_cli_page.py::test_section_up")
 QUEUES = Taken("docs/test_cli_page.py::test_queues_and_messages")
 README = Taken("docs/test_readme.py::test_try_it")
 COPIED = Taken("docs/test_backup_page.py::test_a_copy_of_penstock_up_is_restored")
@@ -70,14 +70,14 @@ RQP_SYSTEMS = Taken("docs/test_rqp_page.py::test_two_systems_on_one_machine")
 README_ON_NODE = Taken("e2e/test_release.py::test_the_readme_installs_a_release_and_sends_a_message")
 PAGE_OF_QUEUES = Taken("e2e/test_release.py::test_the_page_of_queues_peers_and_redrives")
 ON_NODE = Taken("e2e/test_release.py::test_the_page_of_the_chart_on_an_installed_release")
-UPGRADED = Taken("e2e/test_release.py::test_upgrades_of_the_pages_keep_what_was_said")
+UPGRADED = Taken("e2e/test_release.py::test_upgrade_commands_of_the_pages_keep_values")
 GONE_AND_BACK = Taken(
     "e2e/test_release.py::test_uninstall_hangs_nowhere_and_retained_messages_are_there_again"
 )
 REPLICATED = Taken("docs/test_replicated_page.py::test_two_failovers_lose_nothing")
 TRACES = Taken("docs/test_tracing_page.py::test_the_commands")
 
-TROUBLESHOOTING = Taken("docs/test_troubleshooting.py::test_its_commands_show_what_the_page_shows")
+TROUBLESHOOTING = Taken("docs/test_troubleshooting.py::test_commands_print_the_output_of_the_page")
 OF_A_READER = Untested("the reader inserts names, and the tests' node has no failures to show")
 
 IMAGES_BUILT = Elsewhere(
@@ -218,7 +218,7 @@ ROWS = (
     ),
     Row("docs/troubleshooting.md", "", OF_A_READER, "kubectl"),
     Row("docs/upgrades.md", "On Kubernetes", Elsewhere(
-        "e2e/test_release.py::test_upgrades_of_the_pages_keep_what_was_said",
+        "e2e/test_release.py::test_upgrade_commands_of_the_pages_keep_values",
         "the same upgrade, with a value that changes")),
     Row("docs/tmq.md", "Differences from the original server", Elsewhere(
         "tmq/test_original_server.py::test_document_lists_the_replies_to_each_call",

@@ -55,7 +55,7 @@ def test_pages_of_protocols_have_each_exported_name_once(page: str) -> None:
     assert sorted(names(page)) == sorted(f"protos.{page}.{name}" for name in exported)
 
 
-def test_the_page_of_the_store_has_what_the_package_exports() -> None:
+def test_page_of_the_store_shows_all_exports() -> None:
     exported = importlib.import_module("services.store").__all__
     shown = {name.rpartition(".")[2] for name in names("store")}
     assert set(exported) <= shown
@@ -84,7 +84,7 @@ def test_members_of_enumerations_are_shown_with_value_and_comment(site: Path) ->
     assert re.search(r"REFERENCE\W+'reference' , as the author", text)
 
 
-def test_connections_show_what_they_inherit(site: Path) -> None:
+def test_pages_show_inherited_methods(site: Path) -> None:
     assert 'id="protos.tmq.Connection.receive"' in html(site, "tmq")
     assert 'id="protos.rqp_mca.Sender.deadline"' in html(site, "rqp_mca")
 

@@ -67,7 +67,7 @@ def plain_shell(session: Session) -> Shell:
     return shell
 
 
-def test_up_and_what_it_keeps_others_from(new: New) -> None:
+def test_section_up(new: New) -> None:
     """Check the section "up", including a kill between its commands."""
     home, other = new("home"), new("other")
     first, again, lost, taker, taken = commands(PAGE, "## up")

@@ -40,7 +40,7 @@ def measured(begins: str) -> list[str]:
 
 @pytest.mark.parametrize("page", TABLES)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_table_quotes_what_was_measured(page: str, name: str) -> None:
+def test_table_quotes_measured_values(page: str, name: str) -> None:
     (row,) = [line for line in TABLES[page].splitlines() if line.startswith(f"| {name} |")]
     assert cells(row)[1:5] == measured(NAMES[name])
 

@@ -30,7 +30,7 @@ def extras() -> dict[str, list[str]]:
     return found
 
 
-def test_nothing_says_that_it_comes_from_an_index() -> None:
+def test_no_page_installs_from_a_package_index() -> None:
     assert {
         name: found[0] for name in [*pages(), *SOURCES] if (found := FROM_INDEX.findall(text(name)))
     } == {}

@@ -55,7 +55,7 @@ def test_all_commands_of_a_followed_page_are_found(page: str) -> None:
     [row for row in TAKEN if row.section and BENCH.search((TESTS / file_of(row)).read_text())],
     ids=_name,
 )
-def test_each_block_that_is_followed_says_what_is_typed(row: Row) -> None:
+def test_followed_blocks_mark_their_commands(row: Row) -> None:
     """Check that each followed block marks its commands with `$ `, and its output without."""
     if file_of(row) in FOLLOWERS:
         return

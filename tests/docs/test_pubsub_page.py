@@ -20,7 +20,7 @@ PAGE = "docs/pubsub.md"
 FOLLOWED = re.compile(r" pubsub-\S+-[0-9a-f]{8} ")
 
 
-def test_every_file_says_how_it_is_run() -> None:
+def test_first_line_of_every_file_has_its_command() -> None:
     for path in (ROOT / "docs" / "examples" / "pubsub").glob("*.yaml"):
         first = path.read_text().partition("\n")[0]
         assert re.search(rf"penstock (up|serve pubsub|queue apply) (--config|-f) {path.name}$", first), first

@@ -73,7 +73,7 @@ def try_it(bench: Bench, part: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["shop", "shop-queues", "depot", "depot-queues"])
-def test_the_page_shows_what_is_in_the_files(name: str) -> None:
+def test_page_shows_the_example_files(name: str) -> None:
     shown = PAGE.partition(f"# {name}.yaml\n")[2].partition("```")[0]
     assert shown
     said = (ROOT / "docs" / "examples" / "ring" / f"{name}.yaml").read_text()

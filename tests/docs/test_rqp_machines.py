@@ -49,7 +49,7 @@ def test_the_page(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("name", ["harbour", "harbour-queues", "inland", "inland-queues"])
-def test_the_page_shows_what_is_in_the_files(name: str) -> None:
+def test_page_shows_the_example_files(name: str) -> None:
     page = (ROOT / PAGE).read_text()
     shown = page.partition(f"# {name}.yaml\n")[2].partition("```")[0]
     file = (EXAMPLES / f"{name}.yaml").read_text()

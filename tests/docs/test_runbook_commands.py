@@ -42,7 +42,7 @@ WITHOUT = {  # messages about a store that no edge has used
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_pages_say_where_their_commands_run_and_name_what_is_there(page: Path) -> None:
+def test_runbook_links_to_the_pods_and_names_existing_objects(page: Path) -> None:
     text = page.read_text()
     assert bool(IN_A_POD.search(text)) == ("(../chart.md#commands-in-a-cluster)" in text)
     there = {place.partition("/")[2] for place in render(nested("console", {"enabled": True})).objects}

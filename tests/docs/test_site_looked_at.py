@@ -49,9 +49,7 @@ async def soon(tab: Browser, expression: str) -> Any:
             await asyncio.sleep(0.1)
 
 
-async def test_a_reader_finds_what_there_is_by_day_and_night_and_on_a_telephone(
-    home: str, tmp_path: Path
-) -> None:
+async def test_search_works_and_pages_fit_a_phone_in_both_schemes(home: str, tmp_path: Path) -> None:
     """Check search and appearance in light and dark mode and on a phone, without requests to other servers."""
     async with browser(tmp_path) as tab:
         await tab.open(home)

@@ -26,7 +26,7 @@ def session() -> Iterator[Session]:
         session.clear()
 
 
-def test_its_commands_show_what_the_page_shows(session: Session) -> None:
+def test_commands_print_the_output_of_the_page(session: Session) -> None:
     session.start_up("penstock up")
     for block in BLOCK.findall((ROOT / PAGE).read_text()):
         for command in split(block):

@@ -42,7 +42,7 @@ def test_no_command_stands_elsewhere(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if YAML.search((ROOT / page).read_text())])
-def test_the_page_shows_what_is_in_the_files(page: str) -> None:
+def test_page_shows_the_example_files(page: str) -> None:
     text = (ROOT / page).read_text()
     (folder,) = FOLDER.findall(text)
     for name, shown in YAML.findall(text):

@@ -90,9 +90,7 @@ def test_names_of_services_lead_to_their_addresses(
         look_up("store")  # the Service is in the other namespace
 
 
-def test_a_pods_address_is_seen_by_who_it_speaks_to(
-    cluster: Cluster, images: Images, restricted: str
-) -> None:
+def test_server_sees_the_address_of_the_pod(cluster: Cluster, images: Images, restricted: str) -> None:
     """Check that a server sees the pod's address also through a Service.
 
     Edges allow clients by address (docs/tmq.md, Settings).

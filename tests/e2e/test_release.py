@@ -180,7 +180,7 @@ def test_its_nodes_are_one_ring(release: Release) -> None:
         release.wait_one_ring(2)
 
 
-def test_a_failure_tells_of_rings(release: Release, cluster: Cluster) -> None:
+def test_diagnosis_contains_the_rings(release: Release, cluster: Cluster) -> None:
     """Check that a diagnosis has the ring status of each pod, because a split ring leaves all pods ready."""
     texts = diagnosis(cluster)
     for pod in release.pods("ring"):
@@ -349,7 +349,7 @@ def test_the_only_node_is_drained_and_comes_back(release: Release, node: Node) -
     assert release.penstock("get", "orders") == "before the drain"
 
 
-def test_upgrades_of_the_pages_keep_what_was_said(release: Release, typist: Typist, tmp_path: Path) -> None:
+def test_upgrade_commands_of_the_pages_keep_values(release: Release, typist: Typist, tmp_path: Path) -> None:
     for name, content in certificate(tmp_path).items():
         typist.write(name, content)
     typist.section("README.md", "## On Kubernetes", "helm upgrade", "helm upgrade")

@@ -208,7 +208,7 @@ def transaction(script: Script, end: Operation | None, ok: bool | None, *bodies:
     return to
 
 
-def test_5_3_what_was_committed_happened(script: Script) -> None:
+def test_5_3_committed_transaction_took_effect(script: Script) -> None:
     stored(script, b"0")
     transaction(script, Operation.TE, True, b"1", b"2")
     script.drain(b"1")
@@ -223,7 +223,7 @@ def test_5_3_what_was_committed_happened(script: Script) -> None:
     ("end", "ok"),
     [(Operation.TE, False), (Operation.TA, True), (Operation.TA, None), (Operation.TA, False), (None, None)],
 )
-def test_5_4_what_was_not_committed_did_not_happen(script: Script, end: Operation, ok: bool | None) -> None:
+def test_5_4_uncommitted_transaction_had_no_effect(script: Script, end: Operation, ok: bool | None) -> None:
     stored(script, b"0")
     transaction(script, end, ok, b"1")
     assert script.broken() == ["lost"]  # "0" was not redelivered
@@ -266,7 +266,7 @@ def test_an_unknown_commit_of_takes_is_all_or_nothing(script: Script) -> None:
     assert script.broken() == []
 
 
-def test_an_unknown_commit_whose_take_overlaps_with_one_that_was_settled_did_nothing(script: Script) -> None:
+def test_unknown_commit_with_a_take_settled_elsewhere_had_no_effect(script: Script) -> None:
     """Check that a settled, overlapping delivery shows that an unanswered commit failed.
 
     A draining edge returns a message at once, maybe before the client has read the answer that delivered it.
@@ -298,7 +298,7 @@ def test_put_refused_in_a_transaction_is_not_part_of_it(script: Script) -> None:
 # counters
 
 
-def test_the_stores_counters_say_what_the_clients_saw(script: Script) -> None:
+def test_store_counters_agree_with_the_clients(script: Script) -> None:
     stored(script, b"1", b"2", b"3")
     script.put(script.connection(), b"4", ok=None)
     script.drain(b"1", b"2")
@@ -309,7 +309,7 @@ def test_the_stores_counters_say_what_the_clients_saw(script: Script) -> None:
         assert [v.rule for v in check_counts(reading, {Q: QueueCounts(*wrong)})] == ["counters"]
 
 
-def test_an_unknown_outcome_is_judged_by_what_was_seen(script: Script) -> None:
+def test_unknown_outcome_is_inferred_from_deliveries(script: Script) -> None:
     script.put(script.connection(), b"1", ok=None)
     transaction(script, Operation.TE, None, b"2")
     script.drain(b"2")

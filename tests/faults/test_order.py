@@ -113,12 +113,12 @@ def aborted(script: Script, following: bytes) -> None:
     script.take(to, following)
 
 
-def test_5_4_what_was_aborted_comes_next(script: Script) -> None:
+def test_5_4_aborted_messages_are_redelivered_next(script: Script) -> None:
     aborted(script, b"1")
     assert list(check_abort(read(script.history, {}), Q)) == []
 
 
-def test_5_4_nothing_overtakes_what_was_aborted(script: Script) -> None:
+def test_5_4_aborted_messages_are_not_overtaken(script: Script) -> None:
     aborted(script, b"2")
     assert [v.rule for v in check_abort(read(script.history, {}), Q)] == ["order"]
     assert list(check_abort(read(script.history, {Q: [b"1"]}), Q)) == []

@@ -60,7 +60,7 @@ def test_a_restricted_namespace_refuses_a_privileged_pod(
     cluster.apply([pod(restricted, **modest, seccompProfile={"type": "RuntimeDefault"})])
 
 
-def test_a_namespace_goes_with_all_that_is_in_it_or_says_what_keeps_it(cluster: Cluster) -> None:
+def test_namespace_deletion_removes_its_objects_or_names_what_blocks_it(cluster: Cluster) -> None:
     name = make_namespace(cluster)
     kept = config_map(name)
     kept["metadata"]["finalizers"] = ["test.penstock.dev/forgotten"]
@@ -73,7 +73,7 @@ def test_a_namespace_goes_with_all_that_is_in_it_or_says_what_keeps_it(cluster: 
         cluster.get("namespace", name)
 
 
-def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_failed_start_gives_the_reason(tmp_path: Path) -> None:
     server = ApiServer(tmp_path, {}, {"authorization-mode": "Whim"})
     try:
         with pytest.raises(

@@ -72,9 +72,7 @@ def test_the_files_of_the_chart_are_written_from_the_models() -> None:
 
 
 @pytest.mark.parametrize(("kind", "spec", "says"), DOCUMENTS)
-def test_the_server_refuses_what_the_model_refuses(
-    cluster: Cluster, kind: str, spec: Spec, says: str
-) -> None:
+def test_server_refuses_the_same_as_the_model(cluster: Cluster, kind: str, spec: Spec, says: str) -> None:
     said = offer(cluster, kind, spec)
     assert says in said
     assert bool(said) == bool(says), said

@@ -56,7 +56,7 @@ def test_durations_are_text() -> None:
     assert rule["message"].endswith("as in 30s")
 
 
-def test_a_pattern_is_a_rule_that_says_what_to_do() -> None:
+def test_pattern_becomes_a_rule_with_advice() -> None:
     class Named(BaseModel):
         name: str = Field("a", json_schema_extra={"pattern": r"^\w\"$", "patternErrorMessage": "write a"})
 

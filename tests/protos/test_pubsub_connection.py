@@ -29,7 +29,7 @@ LATE = (b"PING\n", b"x", b"SEND x y\r\n")  # whole lines and a piece: none of it
 # --- ends of lines (1.1)
 
 
-def test_1_1_each_event_says_how_its_line_ended() -> None:
+def test_1_1_event_has_the_end_of_its_line() -> None:
     wire = b"SEND x a\nSEND x b\r\nSEND x c\r\nPING\r\nPING\nnonsense\r\n"
     assert events_of(wire) == [
         Send(b"SEND x a\n", 1, LF),
@@ -43,7 +43,7 @@ def test_1_1_each_event_says_how_its_line_ended() -> None:
 @pytest.mark.parametrize(
     ("line", "eol"), [(b"PING\n", LF), (b"PING\r\n", CRLF), (b"SEND x a\r\n", CRLF), (b"", LF)]
 )
-def test_1_3_what_has_no_end_is_answered_as_the_line_before_it(line: bytes, eol: bytes) -> None:
+def test_1_3_unfinished_line_is_answered_like_the_line_before_it(line: bytes, eol: bytes) -> None:
     source = Connection(Limits())
     list(source.receive(line + b"PIN", 0.0))
     assert list(source.receive_eof(0.0)) == [Refused(Reason.UNFINISHED, eol)]

@@ -60,7 +60,7 @@ def test_a_message_holds_every_character_above_31(limits: Limits) -> None:
     "line",
     [b"SEND tag ", b"SEND x  two  spaces ", b"SEND x SEND y z", b"SEND x *", b"SEND \x7f \x7f"],
 )
-def test_2_1_sends_that_look_odd_and_are_good(line: bytes) -> None:
+def test_2_1_unusual_sends_are_accepted(line: bytes) -> None:
     assert event_of(line + b"\n") == send(line)
 
 
@@ -102,7 +102,7 @@ def test_2_1_a_carriage_return_inside_a_line_is_a_bad_character() -> None:
 @pytest.mark.parametrize(
     "line", ["SEND тег сообщение", "SEND x é", "SUBSCRIBE 1 тег", "SUBSCRIBE 1 тег*", "SEND 😀 \x80"]
 )
-def test_2_1_utf8_needs_a_listener_that_says_so(line: str) -> None:
+def test_2_1_utf8_needs_a_utf8_listener(line: str) -> None:
     wire = line.encode() + b"\n"
     assert reason_of(wire) is Reason.NOT_ASCII
     assert isinstance(event_of(wire, UTF8), Send | Subscribe)

@@ -133,7 +133,7 @@ def test_4_5_a_list_has_at_most_a_hundred_thousand_intervals() -> None:
     assert error_of(*[piece + b","] * 10, b"s/0:1-2") == "held_too_long"
 
 
-def test_4_5_what_is_held_of_an_unfinished_list_is_counted() -> None:
+def test_4_5_octets_of_an_unfinished_list_are_counted() -> None:
     link = LinkConnection(LinkLimits(), 0.0)
     piece = b"s/0:" + b"+".join([b"1-2"] * 1_000) + b","
     for lines in range(1, 10):

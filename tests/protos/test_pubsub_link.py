@@ -52,7 +52,7 @@ TIGHT = LinkLimits(max_line_bytes=80)
 
 
 @pytest.mark.parametrize(("wire", "event"), LINES)
-def test_4_5_each_line_means_what_it_says(wire: bytes, event: object) -> None:
+def test_4_5_line_is_decoded(wire: bytes, event: object) -> None:
     assert link_events_of(wire) == [event]
 
 
@@ -95,7 +95,7 @@ def test_with_any_byte_changed_only_a_peer_error_comes_out() -> None:
 # --- entries
 
 
-def test_4_5_bridged_entries_say_so_and_end_a_run() -> None:
+def test_4_5_bridged_entries_are_marked_and_end_a_run() -> None:
     wire = encode_entries(b"s", b"0", 1, b"SEND a b\n" * 2) + encode_entries(
         b"s", b"0", 3, b"SEND a b\n", True
     )
@@ -202,7 +202,7 @@ def test_4_5_numbers_go_up_to_2_53_minus_1() -> None:
         (b"ERROR a\tb", "bad_line"),
     ],
 )
-def test_4_7_what_breaks_the_grammar_ends_the_link(line: bytes, reason: str) -> None:
+def test_4_7_violation_of_the_grammar_ends_the_link(line: bytes, reason: str) -> None:
     assert link_outcome(LinkLimits(), [b"BEAT\n" + line + b"\nBEAT\n"]) == ([Beat(None)], reason)
 
 

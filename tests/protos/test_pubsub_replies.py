@@ -95,7 +95,7 @@ replies = st.one_of(st.just(Ok()), st.builds(Error, texts), st.builds(Message, i
 
 
 @given(replies, st.sampled_from([LF, CRLF]))
-def test_2_replies_parse_to_what_was_encoded(reply: Reply, eol: bytes) -> None:
+def test_2_encoded_replies_are_decoded(reply: Reply, eol: bytes) -> None:
     assert parse_reply(encode_reply(reply, eol)) == reply
 
 

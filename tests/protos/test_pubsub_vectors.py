@@ -66,7 +66,7 @@ def meaning_of(event: Event) -> str | Reason:
 
 
 @every_vector
-def test_each_line_means_what_the_vector_says(vector: dict) -> None:
+def test_line_vector_is_decoded(vector: dict) -> None:
     name = vector["name"]
     wanted = [REFUSALS[name], "Send"] if name in REFUSALS else MEANING[name].replace("-", "").split()
     assert [meaning_of(event_of(send)) for send in sends_of(vector)] == wanted
@@ -123,7 +123,7 @@ def check_survives(limits: Limits, data: bytes) -> None:
     assert connection.buffered == 0
 
 
-def test_the_vectors_hold_what_a_client_can_say_to_any_listener() -> None:
+def test_vectors_mean_the_same_on_any_listener() -> None:
     data = b"".join(send for vector in VECTORS for send in sends_of(vector))
     plain = outcome(Limits(), [data])
     strict = [

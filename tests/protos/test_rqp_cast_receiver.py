@@ -142,7 +142,7 @@ def test_a_connection_lost_before_the_first_octet_ends_it(approval: AcceptReceiv
 
 
 @BOTH
-def test_a_message_cut_short_is_buried_with_what_there_is(approval: AcceptReceiverMsg) -> None:
+def test_truncated_message_is_buried_with_the_received_part(approval: AcceptReceiverMsg) -> None:
     for size, found in ((1, b""), (11, b""), (12, b""), (16, b"hell")):
         session = chosen(approval)
         assert session.receive(data_msg()[:size], 1.0) == []

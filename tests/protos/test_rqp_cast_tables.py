@@ -122,6 +122,6 @@ def test_the_spec_lists_every_reason(section: str, labels: type[enum.Enum]) -> N
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [label.value for label in labels]
 
 
-def test_spec_lists_what_is_refused() -> None:
+def test_spec_lists_all_labels_of_refusals() -> None:
     for label in Unheard:
         assert f"`{label.value}`" in SPEC.read_text()

@@ -101,7 +101,7 @@ def test_each_is_encoded_as_the_vector_has_it(vector: dict) -> None:
 
 
 @every_vector
-def test_each_means_what_the_vector_says(vector: dict) -> None:
+def test_vector_is_decoded(vector: dict) -> None:
     message = meant(vector["fields"])
     assert parsed(bytes.fromhex(vector["wire"]), message) == message  # 2
 

@@ -134,7 +134,7 @@ def test_each_unreliable_message_has_a_question_of_its_own() -> None:
     assert (sender.state, sender.deadline(), sender.waiting) == (State.AWAITING_QUEUE_REQUEST, 4.0, 1)
 
 
-def test_without_any_peer_the_time_is_waited_for_all_the_same() -> None:
+def test_timeout_applies_without_any_peer() -> None:
     sender = idle()
     assert sender.put(UNRELIABLE, 1, 0.0) == []
     assert sender.deadline() == 2.0
@@ -282,7 +282,7 @@ def test_messages_that_come_meanwhile_wait_behind_it() -> None:
     assert sender.received("a", CONFIRM, 3.0) == [Remove(1), SendData("a", 0, 1), Remove(1)]
 
 
-def test_a_confirm_for_more_than_was_out_counts_for_what_was_and_ends_the_connection() -> None:
+def test_confirm_for_too_many_messages_confirms_those_sent_and_ends_the_connection() -> None:
     # 3.3: no more messages are sent there, or the next would be taken for confirmed
     sender = sending("a", count=2)
     assert sender.received("a", DataConfirm(2), 1.0) == [Remove(1), Close("a"), AskAvailability("a")]

@@ -176,7 +176,7 @@ def test_a_window_is_filled_and_kept_full() -> None:
     assert sender.state is State.IDLE
 
 
-def test_a_window_with_room_sends_what_comes() -> None:
+def test_window_with_room_sends_new_messages_at_once() -> None:
     sender = sending("a", window=3)
     assert sender.put(RELIABLE, 1, 4.0) == [SendData("a", 1, 1)]
     assert sender.deadline() == 10.0  # still that of the first
@@ -230,7 +230,7 @@ def test_a_confirm_that_came_before_anything_was_out_confirms_nothing() -> None:
     assert sender.received("a", DataConfirm(1), 1.0, awaited=0) == failed
 
 
-def test_confirms_count_for_what_was_out_when_they_came() -> None:
+def test_confirms_apply_to_messages_sent_before_they_arrived() -> None:
     sender = sending("a", count=5, window=2)
     assert sender.received("a", DataConfirm(1), 1.0, awaited=2) == [Remove(1), SendData("a", 1, 1)]
     failed = [Close("a"), ReportFailure(Failure.UNEXPECTED_CONFIRM, 1.0, 1), AskAvailability("a")]

@@ -16,7 +16,7 @@ from protos.types import LocalError
 from tests.protos.rqp_mca_senders import RELIABLE, UNRELIABLE, asking, requesting, sending, settled, stopped
 
 
-def test_withdrawn_while_idle_or_out_what_is_out_goes_on() -> None:
+def test_withdrawal_keeps_messages_that_were_sent() -> None:
     sender = sending("a", count=5, window=2)
     assert sender.withdraw() == []
     assert (sender.waiting, sender.unconfirmed, sender.state) == (2, 2, State.AWAITING_MESSAGE)

@@ -83,7 +83,7 @@ def test_frames_of_each_profile(profile: Profile, wires: list[str]) -> None:
 # --- the first octet (1.2)
 
 
-def test_the_first_octet_tells_the_profile() -> None:
+def test_first_octet_selects_the_profile() -> None:
     for octet in range(256):
         source = receiver()
         assert source.profile is None

@@ -35,7 +35,7 @@ MQID_STARTS = b"0123456789abcdef<"
 # --- decided by the next byte
 
 
-def test_a_5_before_what_cannot_begin_an_mqid_is_a_ts_at_once() -> None:
+def test_5_before_octets_that_cannot_begin_an_mqid_is_a_ts_at_once() -> None:
     for following in set(range(256)) - set(MQID_STARTS):
         source = document(PATIENT)
         stream = source.receive(FIVE + bytes([following]), 0.0)
@@ -43,7 +43,7 @@ def test_a_5_before_what_cannot_begin_an_mqid_is_a_ts_at_once() -> None:
 
 
 @pytest.mark.parametrize("start", MQID_STARTS)
-def test_a_5_before_what_can_begin_an_mqid_is_a_dnq(start: int) -> None:
+def test_5_before_octets_that_can_begin_an_mqid_is_a_dnq(start: int) -> None:
     mqid = bytes([start]) + b"z" * 63  # only the first byte is checked
     assert events_of(FIVE + mqid) == [Dequeue(mqid, 1)]
     source = document(PATIENT)
@@ -120,7 +120,7 @@ def test_a_5_before_nothing_is_a_ts_after_the_grace() -> None:
     assert list(source.receive(encode_enq(ORDERS, b"a"), 200.0)) == [Enqueue(ORDERS, [encode_record(b"a")])]
 
 
-def test_the_grace_is_over_only_when_on_time_says_so() -> None:
+def test_grace_ends_only_in_on_time() -> None:
     # A stalled server must not take its own delay for the client's silence.
     source = document(PATIENT)
     list(source.receive(FIVE, 0.0))

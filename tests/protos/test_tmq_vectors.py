@@ -97,7 +97,7 @@ def operation_of(event: Event) -> Operation:
 
 
 @every_vector
-def test_each_request_means_what_the_vector_says(vector: dict) -> None:
+def test_request_vector_is_decoded(vector: dict) -> None:
     found = [operation_of(event_of(send, dialect_of(vector))).name for send in sends_of(vector)]
     assert found == MEANING[vector["name"]].split()  # tmq.md 3, 4
 

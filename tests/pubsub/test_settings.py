@@ -15,13 +15,13 @@ def test_silence_outlives_two_beats() -> None:
     assert LinkSettings(beat_s=5.0, silence_s=10.1).limits().silence_s == 10.1
 
 
-def test_the_beat_alone_is_looked_at_too() -> None:
+def test_beat_alone_is_validated() -> None:
     """Check that the beat is checked alone, too: a longer interval requires a longer silence (4.5)."""
     with pytest.raises(ValidationError, match="silence_s"):
         PubsubSettings.model_validate({"link": {"beat_s": 7.5}})
 
 
-def test_a_link_carries_what_clients_may_send() -> None:
+def test_link_limit_includes_the_longest_client_line() -> None:
     """Check that a link carries lines of clients plus 4 KiB for the header (1.2, 4.5)."""
     said = {"max_line_bytes": 1 << 20, "link": {"max_line_bytes": 1 << 20}}
     with pytest.raises(ValidationError, match="at least max_line_bytes plus 4 KiB"):

@@ -6,7 +6,7 @@ from tests.pubsub.conftest import Start
 from tests.pubsub.stores import NewServer, linked, store
 
 
-async def test_a_subscription_at_any_receives_what_is_sent_to_any(
+async def test_subscription_at_any_server_receives_messages_sent_to_any(
     new_server: NewServer, start: Start
 ) -> None:
     """Check that a subscription at any server receives messages sent to any, on one store and on several.

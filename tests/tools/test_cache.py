@@ -71,7 +71,7 @@ def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
     assert cache_folder() == Path.home() / ".cache" / "penstock" / "tools"
 
 
-def test_only_what_is_missing_is_built_and_only_once(cache: Path) -> None:
+def test_only_missing_programs_are_built_and_only_once(cache: Path) -> None:
     keep([WHEEL], make)
     asked: list[Kept] = []
 

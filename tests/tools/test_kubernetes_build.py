@@ -39,7 +39,7 @@ def install(go: Path) -> None:
     go.chmod(0o755)
 
 
-def test_a_program_that_was_not_built_says_which_target_builds_it() -> None:
+def test_unbuilt_program_names_the_target_that_builds_it() -> None:
     with pytest.raises(NotBuilt, match=r"^kube-apiserver [\d.]+ is missing; `make kubernetes` builds it$"):
         find("kube-apiserver")
     with pytest.raises(NotBuilt, match=r"^kubelet [\d.]+ is missing; `make kubernetes-node` builds it$"):
@@ -47,7 +47,7 @@ def test_a_program_that_was_not_built_says_which_target_builds_it() -> None:
 
 
 @pytest.mark.parametrize(("name", "group"), [("etcd", "kubernetes"), ("containerd", "node")])
-def test_a_program_of_the_system_says_how_it_is_installed(
+def test_missing_system_program_names_its_package(
     name: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
@@ -81,7 +81,7 @@ def test_programs_of_a_module_are_built_together_and_once(group: str, machine: P
     assert len(asked(tmp_path)) * 2 == len(said)
 
 
-def test_only_what_is_missing_is_built(machine: Path, tmp_path: Path) -> None:
+def test_only_missing_programs_are_built(machine: Path, tmp_path: Path) -> None:
     install(machine / "go")
     build("apiserver", lambda text: None)
     PROGRAMS["helm"].kept.program.unlink()
@@ -90,7 +90,7 @@ def test_only_what_is_missing_is_built(machine: Path, tmp_path: Path) -> None:
     assert asked(tmp_path)[-1].endswith("/ helm.sh/helm/v4/cmd/helm")
 
 
-def test_releases_say_their_version(machine: Path, tmp_path: Path) -> None:
+def test_releases_print_their_version(machine: Path, tmp_path: Path) -> None:
     install(machine / "go")
     build("node", lambda text: None)
     kubelet = next(line for line in asked(tmp_path) if line.endswith("pause"))

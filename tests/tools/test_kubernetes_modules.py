@@ -27,7 +27,7 @@ def test_every_folder_is_a_module_that_something_is_built_of() -> None:
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.name)
-def test_versions_and_programs_are_those_that_are_said(module: Module) -> None:
+def test_go_modules_pin_the_versions_and_programs(module: Module) -> None:
     text = pinned(module)
     for path, version in module.requires.items():
         assert re.search(

@@ -82,7 +82,7 @@ def test_every_image_is_a_target_of_the_dockerfile() -> None:
 
 
 @pytest.mark.parametrize("profiles", [(), *((name,) for name in PROFILES), ("dev", "analytics")])
-def test_the_pods_of_every_profile_run_what_was_built(profiles: tuple[str, ...]) -> None:
+def test_pods_of_every_profile_run_the_built_images(profiles: tuple[str, ...]) -> None:
     text = json.dumps(rendered(*profiles))
     used = set(re.findall(r'"image": "(penstock-[^"]*)"', text))
     assert used == {f"{name}:built" for name in images_of(*profiles)}
@@ -116,7 +116,7 @@ def test_minimal_is_one_pod_of_each() -> None:
     assert {each["spec"]["replicas"] for each in workloads} == {1}
 
 
-def test_the_docs_say_which_skaffold_knows_its_version() -> None:
+def test_docs_name_the_required_skaffold_version() -> None:
     """Check the version in the docs: for another `apiVersion`, look it up in Skaffold's own list of versions."""
     docs = " ".join((ROOT / "docs" / "images.md").read_text().split())
     assert f"Skaffold 2.12.0 or newer, the first that knows `{CONFIG['apiVersion']}`" in docs

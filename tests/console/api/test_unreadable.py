@@ -107,7 +107,7 @@ async def test_messages_and_dead_letters_are_accessible(newer: LiveConsole) -> N
     assert [letter["id"] for letter in await newer.letters("orders")] == [letters[2]["id"]]
 
 
-async def test_errors_say_what_to_do(newer: LiveConsole) -> None:
+async def test_errors_contain_advice(newer: LiveConsole) -> None:
     reply = await newer.ask("POST", "/queues/orders/messages", {"body": "b"})
     assert (reply.status, reply.label) == (409, "queue_unreadable")
     assert "colour: Extra inputs" in reply.document["detail"]

@@ -80,7 +80,7 @@ def test_no_push_counts_twice() -> None:
     assert case.rules() == {"doubled"}
 
 
-def test_not_even_one_that_was_not_answered() -> None:
+def test_unanswered_push_stored_twice_is_doubled() -> None:
     case = Case()
     push = case[KEPT][3]
     push.answer = Answer.OPEN

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.kit.config.settings import DrainSettings
-from services.kit.dns import tcp_connect as reaching
+from services.kit.dns import tcp_connect
 from services.kit.net.dialler import DialSettings
 from services.kit.process.drain import drain
 from services.kit.readiness import Readiness
@@ -118,10 +118,10 @@ async def test_unanswered_connect_times_out() -> None:
 def several(monkeypatch: pytest.MonkeyPatch, *ports: int) -> None:
     """Resolve a name to several addresses, which not every machine has."""
 
-    async def look_up(*_: Any) -> list[tuple[int, reaching.Address]]:
+    async def look_up(*_: Any) -> list[tuple[int, tcp_connect.Address]]:
         return [(socket.AF_INET, (f"127.0.0.{number}", port)) for number, port in enumerate(ports, start=1)]
 
-    monkeypatch.setattr(reaching, "_resolve", look_up)
+    monkeypatch.setattr(tcp_connect, "_resolve", look_up)
 
 
 async def test_all_addresses_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ async def acknowledged_after(client: Client, data: bytes) -> float:
     return loop.time() - started
 
 
-async def test_unsent_counts_what_the_peers_tcp_has_not_acknowledged() -> None:
+async def test_unsent_counts_octets_without_a_tcp_acknowledgement() -> None:
     async with Server() as server:
         client = await server.client()
         client.send(frame(b"E", b"x"))

@@ -103,7 +103,7 @@ def found(queues: list[DeclaredQueue], key: Key) -> DeclaredQueue:
     return next(each for each in queues if each.resource.key == key)
 
 
-def test_name_that_looks_like_a_target() -> None:
+def test_name_like_a_target_is_no_conflict() -> None:
     one = read_queue(resource("q1", 0, queueName="x at a"))
     other = read_queue(resource("q2", 1, queueName="x at b"))
     assert settled([one, other]).lost(other) == {}

@@ -69,7 +69,7 @@ def test_there_are_vectors_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("vector", ON_LINK, ids=name)
-def test_a_message_means_what_the_vector_says_and_is_encoded_to_it(vector: dict) -> None:
+def test_message_vector_is_decoded_and_encoded(vector: dict) -> None:
     wire = wire_of(vector)
     message = message_of(vector["fields"], wire)
     assert linked([wire]) == ([message], None)
@@ -121,7 +121,7 @@ def test_acknowledgements_are_counted_until_something_else_comes() -> None:
 
 
 @pytest.mark.parametrize("vector", vectors("UDP"), ids=name)
-def test_a_beacon_means_what_the_vector_says_and_is_encoded_to_it(vector: dict) -> None:
+def test_beacon_vector_is_decoded_and_encoded(vector: dict) -> None:
     beacon = beacon_of(vector["fields"])
     assert parse_beacon(wire_of(vector)) == beacon
     assert encode_beacon(beacon) == wire_of(vector)
@@ -137,7 +137,7 @@ def test_invalid_beacon_is_refused(vector: dict) -> None:
 
 
 @pytest.mark.parametrize("vector", FRAMES, ids=name)
-def test_a_frame_means_what_the_vector_says_and_is_encoded_to_it(vector: dict) -> None:
+def test_frame_vector_is_decoded_and_encoded(vector: dict) -> None:
     payload = wire_of(vector)[6:]
     frame = frame_of(vector["fields"], payload)
     assert parse_frame(payload) == frame
@@ -153,7 +153,7 @@ def test_invalid_frame_is_a_user_message(vector: dict) -> None:
 
 
 @pytest.mark.parametrize("vector", ASKED, ids=name)
-def test_a_request_means_what_the_vector_says(vector: dict) -> None:
+def test_request_vector_is_decoded(vector: dict) -> None:
     assert asked([wire_of(vector)]) == ([request_of(vector["fields"], wire_of(vector))], None)
 
 

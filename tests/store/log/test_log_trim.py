@@ -187,7 +187,7 @@ async def test_places_survive_trimming(book: Logbook) -> None:
     assert (await book.entries())[0].place == (places[-1].era, 11)
 
 
-async def test_gone_is_exactly_what_was_trimmed(book: Logbook) -> None:
+async def test_gone_numbers_are_exactly_the_trimmed_ones(book: Logbook) -> None:
     """Check this for several origins with gaps and restored numbers, trimmed in steps."""
     rnd = random.Random(7)
     gaps = 0

@@ -55,7 +55,7 @@ async def test_report_from_the_future_does_not_block_later_ones(desk: Desk, serv
     assert not await write(server.url, report(now_ms=now))
 
 
-async def test_a_store_that_takes_no_writes_says_why(desk: Desk, server: Server) -> None:
+async def test_store_that_refuses_writes_gives_the_reason(desk: Desk, server: Server) -> None:
     used = int(server.info("memory")["used_memory"])
     with server.configured(maxmemory=str(used // 2)), pytest.raises(StoreUnavailable, match="maxmemory"):
         await write(server.url, report())
@@ -85,7 +85,7 @@ async def test_another_version_is_named(desk: Desk, server: Server) -> None:
         await read_report(desk.store.registry)
 
 
-async def test_one_of_before_tells_what_its_run_has_missed(desk: Desk, server: Server) -> None:
+async def test_report_of_an_older_version_shows_what_its_run_missed(desk: Desk, server: Server) -> None:
     """Check that a report of an older version, without figures of the period, shows all that its run missed."""
     old = document()
     del old["missing"]
