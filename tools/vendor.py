@@ -101,15 +101,15 @@ def take(package: Package, place: Path) -> dict[str, Any]:
             files[package.licence_here] = _read(members, package.licence, package.licence_here)
     for name, data in files.items():
         (place / name).write_bytes(data)
-    (told,) = _told(json.loads(said))
+    (entry,) = _packages(json.loads(said))
     return {
         "version": package.version,
-        "integrity": told["integrity"],  # of the archive, as in npm's lock files
+        "integrity": entry["integrity"],  # of the archive, as in npm's lock files
         "files": {name: sha256(data) for name, data in sorted(files.items())},
     }
 
 
-def _told(said: Any) -> list[dict[str, Any]]:
+def _packages(said: Any) -> list[dict[str, Any]]:
     """Return the list of packages from the output of npm: some versions print a mapping by name."""
     return list(said.values()) if isinstance(said, dict) else said
 

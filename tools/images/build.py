@@ -68,8 +68,8 @@ def image(target: str, prefix: str = PREFIX, tag: str = "", base: str = "", sour
     """
     name = f"{prefix}penstock-{target}:{tag or version()}"
     given = {"BASE": base} if base else {}
-    told = {"base.name": base or default_base(), "revision": _revision(), "source": source}
-    labels = {f"{LABELS}{key}": value for key, value in told.items() if value}
+    values = {"base.name": base or default_base(), "revision": _revision(), "source": source}
+    labels = {f"{LABELS}{key}": value for key, value in values.items() if value}
     return Image(name, ROOT, target=target, arguments={"VERSION": version(), **given}, labels=labels)
 
 

@@ -51,9 +51,9 @@ def _working() -> Iterator[tuple[str, str]]:
     root = Path(buildah("info", "--format", "{{.store.GraphRoot}}").strip())
     for state in root.glob("*-containers/*/userdata/buildah.json"):
         with suppress(OSError, ValueError):  # it is being created or removed
-            told = json.loads(state.read_text("utf-8"))
-            if owner := (told.get("Args") or {}).get(OWNER):
-                yield told["container-id"], owner
+            container = json.loads(state.read_text("utf-8"))
+            if owner := (container.get("Args") or {}).get(OWNER):
+                yield container["container-id"], owner
 
 
 def _owner(pid: int | str = "self") -> str:
