@@ -22,9 +22,9 @@ COMPLETE = [
 
 
 def rooms() -> dict[str, set[str]]:
-    """Return the names in each part of "Rooms and packages", by the folder that it describes."""
+    """Return the names in each part of "Layers and packages", by the folder that it describes."""
     text = (ROOT / "docs" / "architecture.md").read_text()
-    section = text.partition("\n## Rooms and packages\n")[2].partition("\n## ")[0]
+    section = text.partition("\n## Layers and packages\n")[2].partition("\n## ")[0]
     _, *parts = PLACE.split(section)
     return {place: set(NAMED.findall(words)) for place, words in zip(parts[::2], parts[1::2], strict=True)}
 
