@@ -7,8 +7,12 @@ IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder
 # with this variable, each process would compile all Python modules again: a third of its startup time
 unexport PYTHONDONTWRITEBYTECODE
 
-# pages that tools.plain_words checks
-PLAIN = README.md CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md docs/*/*/*.md protos/*.md)
+# pages and other texts for users that tools.plain_words checks
+PAGE = services/console/page
+CHART = charts/penstock
+PLAIN = README.md CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md docs/*/*/*.md protos/*.md) \
+        $(wildcard $(PAGE)/*.js $(PAGE)/components/*.js $(PAGE)/views/*.js) \
+        $(CHART)/values.yaml $(CHART)/templates/NOTES.txt $(CHART)/files/rules/alerts.yaml
 
 .PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference settings-docs system
 .PHONY: objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e

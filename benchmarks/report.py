@@ -33,6 +33,16 @@ def format_number(value: float) -> str:
     return f"{value:.{DIGITS}g}"
 
 
+def format_quotient(value: float) -> str:
+    """Format with about three digits, and more if these would round up to a whole number: 1.998, not 2."""
+    if value >= SMALL:
+        return format_number(value)
+    digits = DIGITS
+    while value < (shown := float(f"{value:.{digits}g}")) and shown.is_integer():
+        digits += 1
+    return f"{value:.{digits}g}"
+
+
 def format_cell(results: Results, peer: PeerResult, cell: str) -> str:
     """Return thousands of messages a second, and Penstock's rate in relation to it."""
     if cell not in peer.cells:
@@ -40,7 +50,7 @@ def format_cell(results: Results, peer: PeerResult, cell: str) -> str:
     mine, ours = peer.cells[cell], results.peer(OURS)
     shown = format_number(mine.rate / 1000) + DAGGER * is_near_ceiling(results, peer, cell)
     quotients = ratios(ours.cells.get(cell), mine) if ours and peer.name not in (*EDGES, CEILING) else []
-    return f"{shown} ({format_number(median(quotients))} x)" if quotients else shown
+    return f"{shown} ({format_quotient(median(quotients))} x)" if quotients else shown
 
 
 def is_near_ceiling(results: Results, peer: PeerResult, cell: str) -> bool:

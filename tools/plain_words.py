@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 WORDS = re.compile(
-    r"\b(whoever|whomever|somebody|nobody|anybody|nowhere|none that|tells? of|is let in|he|his|him|himself)\b",
+    r"\b(whoever|whomever|somebody|nobody|anybody|nowhere|wherever|someone else's|he|his|him|himself"
+    r"|none that|(?<!there )(is|are) none|for good|tells? of|is let in|(is|are|was|were) told)\b",
     re.I,
 )
 FENCE = re.compile(r"^ *(```+|~~~+)")

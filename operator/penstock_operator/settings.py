@@ -42,7 +42,7 @@ class OperatorSettings(BaseSettings):
     store: str = Field("penstock", description="label penstock.dev/store of the edges of this store")
     rqprc_configmap: str = Field("", description="ConfigMap to write .rqprc to; '': none")
     dataset_configmap: str = Field(
-        "", description="ConfigMap that records the store's data set; '': none, a restart forgets it"
+        "", description="ConfigMap that records the store's dataset; '': none, a restart forgets it"
     )
     health_host: str = Field(
         "127.0.0.1", description="address of /metrics, /healthz and /readyz; 0.0.0.0: all"

@@ -55,5 +55,5 @@ def encode_request(request: Request) -> bytes:
 
 def _encode(line: bytes, eol: bytes) -> bytes:
     if b"\n" in line or b"\r" in line:
-        raise LocalError("a line holds no end of line")
+        raise LocalError("a line must not contain an end of line")
     return line + eol

@@ -2,10 +2,10 @@
 
 `messages` has the messages of nodes and the limits; `link` encodes them for the link of two nodes, `beacons` for
 datagrams. `frames` is the layout of queue operations; `client` parses those of one client, `requests` are their events,
-`replies` encodes answers and a client's own requests. `relay` decides what to do with each message that comes around,
-using `laps`, `copies` and `lru`; `routes` are its decisions. `window` keeps unanswered messages. `node` joins `tail`,
-`head` and `election`, each a table; `vacancy`, `circulation` and `starved_tails` handle missing leaders, names that
-have left, and tails that wait in vain.
+`replies` encodes answers and a client's own requests. `user_routing` decides what to do with each message that comes
+around, using `ownerless_messages`, `own_messages` and `lru`; `routes` are its decisions. `window` keeps unanswered
+messages. `node` joins `tail`, `head` and `election`, each a table; `vacancy`, `ownerless_loops` and `starved_tails`
+handle missing leaders, names that have left, and tails that wait in vain.
 """
 
 from protos.ring.actions import Action, CloseInbound, CloseOutbound, Dial, SendBeacon

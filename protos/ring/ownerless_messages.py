@@ -35,7 +35,7 @@ class Questions:
 NOTHING = Questions()
 
 
-class Laps:
+class OwnerlessMessages:
     """Counts passes by digest, asks about frequent ones, and takes off those that no node claims.
 
     `seed` makes the request ids of questions differ from those of this node's former processes, which others have seen.

@@ -29,7 +29,7 @@ class Machine(Generic[StateT, MoveT]):
         """Move. Raises LocalError for a move that the table lacks."""
         following = self._table[self.state].get(move)
         if following is None:
-            raise LocalError(f"{self.state.name} has no move {move.name}")
+            raise LocalError(f"move {move.name} is not allowed in state {self.state.name}")
         self.state = following
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from protos.ring.frames import NO_ID, REPLIES, Frame, Operation, encode_frame, parse_frame
 from protos.ring.lru import LruMap
 from protos.ring.own_messages import Copies
-from protos.ring.ownerless_messages import NOTHING, Laps, Questions, asked_in, digest_of
+from protos.ring.ownerless_messages import NOTHING, OwnerlessMessages, Questions, asked_in, digest_of
 from protos.ring.routes import (
     Answer,
     CameBack,
@@ -26,19 +26,20 @@ class Relay:
     """One node's memory of messages that passed, and the decision about each new one.
 
     It keeps `remembered` entries of each kind, in memory only. After a restart, or with too many entries, messages are
-    forwarded more often than needed. `seed` is some octets, at most 64, that this node never used before (see Laps).
+    forwarded more often than needed. `seed` is some octets, at most 64, that this node never used before (see
+    OwnerlessMessages).
 
     Carry the decisions out in order: so forwarded messages stay in order.
     """
 
-    __slots__ = ("_laps", "_mark", "_me", "_mine", "_seen")
+    __slots__ = ("_mark", "_me", "_mine", "_ownerless", "_seen")
 
     def __init__(self, me: bytes, max_laps: int = 3, remembered: int = 100_000, seed: bytes = b"") -> None:
         self._me = me
         self._seen: LruMap[bool] = LruMap(remembered)  # by mark: whether it was carried out here
         self._mine = Copies(remembered)
         self._mark = NO_ID  # the request id of the mark under way
-        self._laps = Laps(me, max_laps, remembered, seed)
+        self._ownerless = OwnerlessMessages(me, max_laps, remembered, seed)
 
     def route(self, payload: bytes) -> Route:
         """Decide what to do with a USER from the predecessor.
@@ -59,7 +60,7 @@ class Relay:
             self._mark = NO_ID
             self._mine.mark_came_back()
             return Drop(DropReason.MARK)
-        if self._laps.is_mine(frame.request_id):
+        if self._ownerless.is_mine(frame.request_id):
             return Drop(DropReason.NOBODY_CLAIMS)
         if frame.sender == self._me:
             return _route_mine(frame)
@@ -98,7 +99,7 @@ class Relay:
         When it comes back, no message begun before it is due any more. An earlier mark counts as lost.
         """
         self._mine.mark()
-        self._mark = self._laps.new_id()
+        self._mark = self._ownerless.new_id()
         return encode_frame(Frame(Operation.ERROR, self._me, MARKS, b"", self._mark))
 
     def _remember(self, frame: Frame, served: bool) -> None:
@@ -118,20 +119,20 @@ class Relay:
         if digest is not None:
             if self._mine.has(digest):
                 return Drop(DropReason.CLAIMED)
-            self._laps.heard(digest)
+            self._ownerless.heard(digest)
         return _route_others(frame, NOTHING)
 
     def _route_without_id(self, frame: Frame, payload: bytes) -> Route:
         if frame.sender == self._me:
             return Drop(DropReason.NOT_MINE)
-        questions = self._laps.judge(digest_of(payload), frame.sender)
+        questions = self._ownerless.judge(digest_of(payload), frame.sender)
         return Drop(DropReason.LAPS) if questions is None else _route_others(frame, questions)
 
     def _route_unframed(self, payload: bytes) -> Route:
         digest = digest_of(payload)
         if self._mine.take_off(digest):
             return TakenOff()
-        questions = self._laps.judge(digest, None)
+        questions = self._ownerless.judge(digest, None)
         return Drop(DropReason.LAPS) if questions is None else Deliver(payload, questions)
 
 

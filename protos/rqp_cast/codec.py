@@ -40,7 +40,7 @@ def encode_question(message: QuestionMsg) -> bytes:
 def parse_question(data: bytes) -> QuestionMsg:
     """Parse the QUESTION_MSG of a datagram. PeerError `bad_size`."""
     if len(data) != QUESTION_BYTES:
-        raise PeerError("bad_size", f"{len(data)} bytes are no QUESTION_MSG")
+        raise PeerError("bad_size", f"{len(data)} bytes are not a QUESTION_MSG")
     (key,) = U32.unpack_from(data, ADDRESS_BYTES)
     return QuestionMsg(parse_address(data[:ADDRESS_BYTES]), key)
 

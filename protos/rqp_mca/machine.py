@@ -30,7 +30,7 @@ class Machine:
         """Change the state. Raises LocalError for a move that the table lacks."""
         following = TRANSITIONS[self._state].get(move)
         if following is None:
-            raise LocalError(f"{self._state.name} has no move {move.name}")
+            raise LocalError(f"move {move.name} is not allowed in state {self._state.name}")
         self._state = following
 
     def _await(self, move: Move, due: float | None) -> None:

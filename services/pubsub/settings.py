@@ -61,7 +61,7 @@ class LogSettings(BaseModel):
 
     ack_level: Annotated[str, AfterValidator(check_ack_level)] = Field(
         default="",
-        description="[3.1] memory, fsync or replicated:<n>; '': the strongest that the store can guarantee",
+        description="[3.1] memory, fsync or replicated:<n>; '': the strictest that the store can guarantee",
     )
     retention_s: float = Field(
         default=86_400.0, gt=0, le=366 * 86_400.0, description="[4.6] messages older than this are trimmed"
@@ -74,9 +74,9 @@ class LogSettings(BaseModel):
     )
     trim_s: float = Field(default=1.0, ge=0.01, le=MAX_SECONDS, description="how often the log is trimmed")
 
-    def spec(self, strongest: str) -> LogSpec:
-        """Return the log's specification. strongest: the ack level if none is set."""
-        return LogSpec(self.ack_level or strongest, round(self.retention_s * 1000), self.max_bytes)
+    def spec(self, strictest: str) -> LogSpec:
+        """Return the log's specification. strictest: the ack level if none is set."""
+        return LogSpec(self.ack_level or strictest, round(self.retention_s * 1000), self.max_bytes)
 
 
 class LinkSettings(BaseModel):

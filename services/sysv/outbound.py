@@ -169,7 +169,7 @@ class Outbound:
         except LocalQueueError as worse:
             self.condition.wait(worse.reason, str(worse))
         else:
-            log.info("%s and was opened again", error, extra={"action": "sysv_reopened"})
+            log.info("%s; it was opened again", error, extra={"action": "sysv_reopened"})
 
     # Publishing
 

@@ -119,6 +119,14 @@ def test_numbers_have_three_digits(value: float, shown: str) -> None:
     assert report.format_number(value) == shown
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1.998, "1.998"), (1.99961, "1.9996"), (2.001, "2"), (5.04, "5.04"), (10.96, "10.96"), (204.7, "205")],
+)
+def test_quotients_are_not_rounded_up_to_a_whole_number(value: float, shown: str) -> None:
+    assert report.format_quotient(value) == shown
+
+
 def test_the_terminal_shows_all_of_it() -> None:
     console = Console(record=True, width=160, file=open("/dev/null", "w"))  # noqa: SIM115
     report.print_results(make_results(), console)

@@ -99,7 +99,6 @@ ROWS = (
     Row("README.md", "Try it", README, ".venv/bin/penstock"),
     Row("README.md", "On Kubernetes", README_ON_NODE, "make images", (IMAGES_BUILT,)),
     Row("README.md", "On Kubernetes", README_ON_NODE, "kubectl"),
-    Row("README.md", "On Kubernetes", UPGRADED, "helm upgrade"),
     Row("charts/penstock/README.md", "Chart penstock", OF_README),
     Row(ANALYTICS, "The job", Taken("analytics/spark/test_kills.py::command")),
     Row(ANALYTICS, "By spark-submit", Taken("analytics/spark/test_commands.py::test_the_job_submitted")),

@@ -21,10 +21,10 @@ COMPLETE = [
 ]
 
 
-def rooms() -> dict[str, set[str]]:
-    """Return the names in each part of "Rooms and packages", by the folder that it describes."""
+def layers() -> dict[str, set[str]]:
+    """Return the names in each part of "Layers and packages", by the folder that it describes."""
     text = (ROOT / "docs" / "architecture.md").read_text()
-    section = text.partition("\n## Rooms and packages\n")[2].partition("\n## ")[0]
+    section = text.partition("\n## Layers and packages\n")[2].partition("\n## ")[0]
     _, *parts = PLACE.split(section)
     return {place: set(NAMED.findall(words)) for place, words in zip(parts[::2], parts[1::2], strict=True)}
 
@@ -42,7 +42,7 @@ def missing(words: str) -> list[str]:
 
 
 def test_rooms_exist() -> None:
-    named = rooms()
+    named = layers()
     assert set(COMPLETE) < set(named)
     gone = {
         place: [name for name in names if not ((ROOT / place / name).exists() or (ROOT / name).exists())]
@@ -56,7 +56,7 @@ def test_every_room_is_named(place: str) -> None:
     folder = ROOT / place
     modules = {path.name for path in folder.glob("*.py")} - ALWAYS
     packages = {f"{path.parent.name}/" for path in folder.glob("*/*") if has_text(path)}
-    assert (modules | packages) - rooms()[place] == set()
+    assert (modules | packages) - layers()[place] == set()
 
 
 def has_text(path: Path) -> bool:

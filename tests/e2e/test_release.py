@@ -352,7 +352,6 @@ def test_the_only_node_is_drained_and_comes_back(release: Release, node: Node) -
 def test_upgrade_commands_of_the_pages_keep_values(release: Release, typist: Typist, tmp_path: Path) -> None:
     for name, content in certificate(tmp_path).items():
         typist.write(name, content)
-    typist.section("README.md", "## On Kubernetes", "helm upgrade", "helm upgrade")
     typist.section("docs/chart.md", "## Upgrade")
     typist.section("docs/chart.md", "## TLS")
     with step("edges with TLS ready"):

@@ -17,7 +17,7 @@ OPERATOR = (
     Row("Operator"),
     Panel.of(
         "The operator's store",
-        "1 while it is available; and how often it came back with another data set in the last hour.",
+        "1 while it is available; and how often it came back with another dataset in the last hour.",
         "short",
         ("min by ($WHOSE) (penstock_operator_store_up{$CONTROL})", "available"),
         (in_an_hour("operator_store_restored_total", of=CONTROL), "replaced"),

@@ -48,12 +48,12 @@ STORE_UP = gauge(
 )
 RESTORED = counter(
     "penstock_operator_store_restored_total",
-    "Times the store came back with another data set",
+    "Times the store came back with another dataset",
     more="usually an empty store that was set up again",
 )
 REPLACED = gauge(
     "penstock_operator_store_replaced_time_seconds",
-    "When the store was last found with another data set than before",
+    "When the store was last found with another dataset than before",
     more="Unix time; 0: never; survives restarts of the operator",
 )
 SWEEPS = counter(
@@ -78,5 +78,5 @@ REMOVED = counter(
     "penstock_operator_removed_total",
     "Queues of deleted resources, by outcome",
     Label("outcome", "3"),
-    more="`Removed`, `OrphanRelease`, `Abandoned`",
+    more="`Removed`, `Retained`, `Abandoned`",
 )

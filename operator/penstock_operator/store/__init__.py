@@ -1,1 +1,1 @@
-"""Watch the store: its availability, its data set, and messages stranded in queues of removed ring nodes."""
+"""Watch the store: its availability, its dataset, and messages stranded in queues of removed ring nodes."""

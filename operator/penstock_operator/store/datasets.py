@@ -1,6 +1,6 @@
-"""Detect that the store came back with another data set, also across restarts of the operator.
+"""Detect that the store came back with another dataset, also across restarts of the operator.
 
-The data set is recorded in a ConfigMap, since an operator that restarts while the store is empty has no other record.
+The dataset is recorded in a ConfigMap, since an operator that restarts while the store is empty has no other record.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RETRY_S = 5.0  # after a failed write
 
 @dataclass(frozen=True, slots=True)
 class KnownDataset:
-    """A data set and when the last replacement was found."""
+    """A dataset and when the last replacement was found."""
 
     dataset: str = ""  # '': none yet
     replaced_s: int = 0  # when the last replacement was found, since 1970; 0: never
@@ -63,12 +63,12 @@ class DatasetRecord:
 
 
 class Datasets:
-    """Tracks the store's data set."""
+    """Tracks the store's dataset."""
 
     def __init__(
         self, memory: DatasetRecord | None, metrics: Metrics, clock: Callable[[], float] = time.time
     ) -> None:
-        """Start without a data set. memory: None = the record does not survive a restart."""
+        """Start without a dataset. memory: None = the record does not survive a restart."""
         self._memory = memory
         self._metrics = metrics
         self._clock = clock
@@ -83,7 +83,7 @@ class Datasets:
         return cls(DatasetRecord(api, namespace, configmap) if configmap else None, metrics)
 
     def holds(self, dataset: str) -> None:
-        """Record the data set of the available store."""
+        """Record the dataset of the available store."""
         self._first = self._first or dataset
         if self._now.dataset not in ("", dataset):
             self._found_another(self._now.dataset, dataset)
@@ -102,7 +102,7 @@ class Datasets:
                 trouble = ""
             except ApiError as error:
                 if str(error) != trouble:
-                    text = "the store's data set could not be recorded; retrying: %s"
+                    text = "the store's dataset could not be recorded; retrying: %s"
                     log.warning(text, error, extra={"action": "dataset_not_kept"})
                 trouble = str(error)
                 self._news.set()
@@ -126,7 +126,7 @@ class Datasets:
     def _found_another(self, old: str, new: str) -> None:
         self._metrics.restored.inc()
         log.error(
-            "the store has another data set than before: it came back empty or was set up again",
+            "the store has another dataset than before: it came back empty or was set up again",
             extra={"action": "store_restored", "old": old, "new": new},
         )
         self._is(KnownDataset(new, int(self._clock())))

@@ -22,7 +22,7 @@ PROMISES_S = 10.0  # between checks of the ack levels that the store supports
 class StoreWatch:
     """The store's availability.
 
-    on_change: called when the store or a domain becomes available or has other data. holds: called with the data set.
+    on_change: called when the store or a domain becomes available or has other data. holds: called with the dataset.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class StoreWatch:
         return frozenset([name for name in ready if await self._store.get_domain(name).epoch() == ""])
 
     async def _set_up(self) -> None:
-        """Load the functions, start a data set if there is none, and record the ack levels."""
+        """Load the functions, start a dataset if there is none, and record the ack levels."""
         self._store.catalogue.forget_all()
         try:
             await self._store.initialise(accept_loss=self._accept_loss)
@@ -166,7 +166,7 @@ class StoreWatch:
 
 
 def _dataset(epoch: str) -> str:
-    """Return the data set's id without its generation."""
+    """Return the dataset's id without its generation."""
     return epoch.partition(".")[0]
 
 

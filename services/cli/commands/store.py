@@ -25,7 +25,7 @@ def store() -> None:
 
 @store.command()
 @click.option(
-    "--accept-loss", is_flag=True, help="accept that the missing data is lost, and start a new data set"
+    "--accept-loss", is_flag=True, help="accept that the missing data is lost, and start a new dataset"
 )
 @click.option(
     "--store-server", metavar="PROGRAM", help="with --data-dir: path of a redis-server or valkey-server"
@@ -34,7 +34,7 @@ def store() -> None:
 def init(options: Options, accept_loss: bool, store_server: str | None) -> None:
     """Set up the store, or upgrade it.
 
-    Loads Penstock's functions, records the ack levels that the store supports, and starts a data set if there is
+    Loads Penstock's functions, records the ack levels that the store supports, and starts a dataset if there is
     none. Needs administrator rights on the store. Can be repeated; run it after each upgrade of Penstock or of the
     store. Without a store URL it works on the data folder of a stopped `penstock up`.
     """

@@ -17,6 +17,13 @@ from services.store import QueueSpec
 Given = str | tuple[str, ...] | None  # the value of one option
 SEPARATOR = "__"  # in the names of click's parameters, which are Python's
 
+# help texts of flags, which say what the flag does; every field that is true by default needs one
+FLAGS = {
+    ("paused",): "create the queue paused: no message can be put in or taken out",
+    ("bindings", "rqpMca", "exclusive"): "let several senders have the queue assigned at the same time",
+    ("remote", "reliable"): "send each message once, without waiting for a confirmation",
+}
+
 
 def _fields(
     model: type[BaseModel], path: tuple[str, ...] = ()
@@ -47,11 +54,9 @@ def _option_name(path: tuple[str, ...]) -> str:
 def _spec_option(path: tuple[str, ...], field: FieldInfo) -> Callable[[Any], Any]:
     name, parameter, kind = f"--{_option_name(path)}", SEPARATOR.join(path), field.annotation
     if kind is bool and field.default is True:
-        return click.option(
-            f"--no-{name[2:]}", parameter, flag_value="false", help=f"not: {field.description}"
-        )
+        return click.option(f"--no-{name[2:]}", parameter, flag_value="false", help=FLAGS[path])
     if kind is bool:
-        return click.option(name, parameter, flag_value="true", help=field.description)
+        return click.option(name, parameter, flag_value="true", help=FLAGS.get(path, field.description))
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         choices = click.Choice([member.value for member in kind])
         return click.option(name, parameter, type=choices, help=field.description)

@@ -145,7 +145,7 @@ class Folder:
         return Failure(
             Exit.REFUSED,
             "dataset_lost",
-            f"{self.path} had data set {self.dataset}, which is missing now: restore {self.path}/appendonlydir "
+            f"{self.path} had dataset {self.dataset}, which is missing now: restore {self.path}/appendonlydir "
             f"from a backup, or accept the loss with `penstock store init --accept-loss --data-dir {self.path}`",
         )
 

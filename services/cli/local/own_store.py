@@ -101,5 +101,5 @@ class OwnStore:
 
 
 def _dataset(epoch: str) -> str:
-    """Return the id of the data set without its generation."""
+    """Return the id of the dataset without its generation."""
     return epoch.partition(".")[0]

@@ -71,7 +71,7 @@ export function preview(octets, length = 120) {
     .slice(0, length);
 }
 
-/** Return a hex dump: [['00000000', '68 65 …', 'he…']]. */
+/** Return a hex dump: `[['00000000', '68 65 …', 'he…']]`. */
 export function hexRows(octets, width = 16) {
   const rows = [];
   for (let from = 0; from < octets.length; from += width) {

@@ -97,9 +97,11 @@ class Prefetch:
         Clients that are no owners may hold leases, too, so the wait is bounded by the time a sweep takes.
         """
         loop = asyncio.get_running_loop()
-        waits = self._service.settings.store
+        timeouts = self._service.settings.store
         swept_s = (
-            self._queue.spec.visibility_timeout / 1000 + waits.session_timeout_s + SWEEPS * waits.sweep_s
+            self._queue.spec.visibility_timeout / 1000
+            + timeouts.session_timeout_s
+            + SWEEPS * timeouts.sweep_s
         )
         end = loop.time() + swept_s
         while not self.leased and loop.time() < end:
@@ -109,7 +111,7 @@ class Prefetch:
             except StoreError as error:
                 text = "cannot tell whether messages are leased, will retry: %s"
                 log.debug(text, error, extra={"action": "rqp_stats_failed"})
-            await asyncio.sleep(min(AGAIN_S, waits.sweep_s))
+            await asyncio.sleep(min(AGAIN_S, timeouts.sweep_s))
 
     async def _keep_expiring(self) -> None:
         """Give back expired messages that are not in flight; the store then dead-letters them."""

@@ -205,7 +205,7 @@ FUNCTIONS.peek = function(K, A)
     if e then
       local blob = slice(e.b, index, 1)
       read = read + #blob
-      tell(out, '', { id = id, n = e.n, from = index, count = 1, blob = blob, t = e.t, o = e.o,
+      add_delivery(out, '', { id = id, n = e.n, from = index, count = 1, blob = blob, t = e.t, o = e.o,
         h = record and history(record) or nil })
     end
   end
@@ -216,7 +216,7 @@ FUNCTIONS.peek = function(K, A)
   for _, p in ipairs(pieces) do
     local record = p.c and call('HGET', Q.f, num(p.number * PER_ENTRY))
     if record then p.h = history(record) end
-    tell(out, '', p)
+    add_delivery(out, '', p)
   end
   return out
 end

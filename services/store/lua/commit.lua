@@ -130,7 +130,7 @@ local function publish_watched(C, Q, key, keep_ms, A, i)
   local done = publish(Q, A[i], '', A, i + 1, 1)
   if type(done) == 'table' then return refuse(done[2], 0) end
   call('SET', key, 'waits', 'PX', keep_ms)
-  fates.watch(Q, Q.newest, key)
+  delivery_tracking.watch(Q, Q.newest, key)
   return { 'DONE' }
 end
 

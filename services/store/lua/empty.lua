@@ -24,7 +24,7 @@ local function discard(Q, piece)
   leave(Q, piece.id, piece.count, body_bytes(piece.blob, piece.count))
   settle_mask(Q, piece.id, piece.n, shl(ones(piece.count), piece.from))
   if piece.key or piece.c then call('HDEL', Q.f, piece.key or num(piece.number * PER_ENTRY + piece.from)) end
-  fates.tell(Q, piece.id, 'emptied')
+  delivery_tracking.report(Q, piece.id, 'emptied')
 end
 
 -- KEYS 8 of the queue. Previews a purge: {newest entry, ready messages, leased messages}.

@@ -130,31 +130,31 @@ end
 local function history_text(lot, h) return lot .. ' ' .. num(h.acquired) .. ' ' .. num(h.failed) .. ' ' .. h.first ..
   ' ' .. h.last .. (h.note and ';' .. h.note or '') .. ' ' .. (h.err or '') end
 
--- Fates: the step that removes a tracked message from the queue writes the result to its key. A tracked message stays the only one of its
--- entry when it moves; Q.h.watched saves the lookup in queues without any.
+-- Delivery tracking: the step that removes a tracked message from the queue writes the result to its key. A tracked message stays
+-- the only one of its entry when it moves; Q.h.watched saves the lookup in queues without any.
 
-local fates = {}
+local delivery_tracking = {}
 
 local function watch_field(entry) return 'w:' .. num(number_of(entry)) end
 
-fates.watch = function(Q, entry, key)
+delivery_tracking.watch = function(Q, entry, key)
   call('HSET', Q.q, watch_field(entry), key)
   add(Q, 'watched', 1)
 end
 
 -- Sets the result, unless the key has expired because it is no longer polled.
-fates.tell = function(Q, entry, fate)
+delivery_tracking.report = function(Q, entry, result)
   if Q.h.watched == 0 then return end
   local key = call('HGET', Q.q, watch_field(entry))
   if not key then return end
-  call('SET', key, fate, 'XX', 'KEEPTTL')
+  call('SET', key, result, 'XX', 'KEEPTTL')
   call('HDEL', Q.q, watch_field(entry))
   add(Q, 'watched', -1)
 end
 
-fates.settled = function(Q, entry) fates.tell(Q, entry, 'settled ' .. Q.C.session) end
+delivery_tracking.settled = function(Q, entry) delivery_tracking.report(Q, entry, 'settled ' .. Q.C.session) end
 
-fates.move = function(Q, from, to)
+delivery_tracking.move = function(Q, from, to)
   local key = Q.h.watched > 0 and call('HGET', Q.q, watch_field(from))
   if not key then return end
   call('HDEL', Q.q, watch_field(from))
@@ -184,7 +184,7 @@ local function bury(Q, record, t, origin, entry, reason, h, err, redriven)
   if redriven then args[#args + 1] = 'redriven' args[#args + 1] = redriven end
   local id = call('XADD', Q.d, unpack(args))
   call(#record > LIGHT and 'HSET' or 'HSETNX', Q.q, 'heavy_dead', id)
-  if entry ~= '' then fates.tell(Q, entry, 'dead ' .. id .. ' ' .. reason) end
+  if entry ~= '' then delivery_tracking.report(Q, entry, 'dead ' .. id .. ' ' .. reason) end
   count(Q, 'dead', 1)
   local most = Q.limits.dead
   if most > 0 then

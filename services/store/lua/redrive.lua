@@ -86,7 +86,7 @@ local function encode_record(body, attributes)
 end
 
 -- Adds the data for a span of a dead letter with a trace context in its attributes.
-local function tell_traced(reply, id, e)
+local function add_traced(reply, id, e)
   if not e.attributes or not string.find(e.attributes, 'traceparent', 1, true) then return end
   local n = #reply
   reply[n + 1], reply[n + 2], reply[n + 3] = id, e.reason, e.attributes
@@ -126,7 +126,7 @@ FUNCTIONS.redrive = on_dataset(function(K, A)
       count(target, 'bytes_in', #record - 4)
       call('HINCRBY', source.q, 'redriven', 1)
       moved, octets = moved + 1, octets + #record
-      if K[18] then tell_traced(traced, A[i], e) end
+      if K[18] then add_traced(traced, A[i], e) end
     end
   end
   close_queue(target)

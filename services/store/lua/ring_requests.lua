@@ -57,11 +57,11 @@ local function with_leased(Q, lease, f)
 end
 
 -- Returns the message again: {verdict, eight values as in the reply of take}, or EXPIRED.
-local function tell_again(Q, lease, verdict)
+local function deliver_again(Q, lease, verdict)
   return with_leased(Q, lease, function(_, e)
     local record = call('HGET', Q.f, num(number_of(lease.entry) * PER_ENTRY + lease.index))
     local out = { verdict }
-    tell(out, lease.lot, { id = lease.entry, n = e.n, from = lease.index, count = 1, t = e.t, o = e.o,
+    add_delivery(out, lease.lot, { id = lease.entry, n = e.n, from = lease.index, count = 1, t = e.t, o = e.o,
       blob = slice(e.b, lease.index, 1), h = record and history(record) })
     return out
   end) or { 'EXPIRED' }
@@ -73,7 +73,7 @@ local function pulled_before(q, Q, stored)
   if stored == 'settled' then return { 'EXPIRED' } end
   local lease = lease_of(stored)
   if not lease then return refuse(stored, 0) end
-  return tell_again(Q, lease, 'AGAIN'), { 'pull', q, lease, 'AGAIN' }
+  return deliver_again(Q, lease, 'AGAIN'), { 'pull', q, lease, 'AGAIN' }
 end
 
 -- Returns a message to its place, and undoes the lease, including its counters.
@@ -140,4 +140,4 @@ end
 FUNCTIONS.after_request = function(A, i) return i + 4 + LENGTH[A[i + 3]] end
 
 -- Repeats the reply of a pull whose answer was lost: kept = {pull, queue, lease, verdict}.
-FUNCTIONS.pull_again = function(Q, kept) return tell_again(Q, kept[3], kept[4]) end
+FUNCTIONS.pull_again = function(Q, kept) return deliver_again(Q, kept[3], kept[4]) end

@@ -18,7 +18,7 @@ local function ack(Q, lot_number, entry, n, mask, bytes)
   count(Q, 'acked', number)
   count(Q, 'bytes_out', bytes)
   add(Q, 'leased', -number)
-  if n == 1 then fates.settled(Q, entry) end
+  if n == 1 then delivery_tracking.settled(Q, entry) end
   return number
 end
 
@@ -29,7 +29,7 @@ local function ack_whole(Q, lot, entry, n)
     return false
   end
   if call('XDEL', Q.s, entry) == 0 then return false end
-  if n == 1 then fates.settled(Q, entry) end
+  if n == 1 then delivery_tracking.settled(Q, entry) end
   return true
 end
 
@@ -134,7 +134,7 @@ local function to_end(Q, entry, e, index, key, h)
   call('HSET', Q.f, num(number_of(id) * PER_ENTRY), history_text('0', h))
   add(Q, 'len', 1)
   add(Q, 'bytes', #record - 4)
-  fates.move(Q, entry, id)
+  delivery_tracking.move(Q, entry, id)
 end
 
 -- (lot, entry, index, place front|end, failed 0|1, error) * k; reply {returned, dead, fenced, index of each fenced...}

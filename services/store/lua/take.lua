@@ -1,6 +1,6 @@
 -- Deliver messages
 
-local function tell(out, lot, piece)
+local function add_delivery(out, lot, piece)
   local y = #out
   out[y + 1], out[y + 2], out[y + 3], out[y + 4], out[y + 5] = lot, piece.id, piece.n, piece.from, piece.count
   out[y + 6], out[y + 7] = piece.blob, piece.t .. ' ' .. piece.o
@@ -37,7 +37,7 @@ local function lease_new(Q, pieces, out)
   local lot = new_lot(Q, total, kind, num(a.number) .. ' ' .. a.from .. ' ' .. num(z.number) .. ' ' .. (z.from + z.count))
   for i = 1, #pieces do
     if pieces[i].c then reacquire_end(Q, lot, pieces[i]) end
-    tell(out, lot, pieces[i])
+    add_delivery(out, lot, pieces[i])
   end
   return lot
 end
@@ -52,7 +52,7 @@ local function lease_returned(Q, pieces, out)
     h.acquired, h.last = h.acquired + 1, num(Q.C.now)
     args[#args + 1] = keys[i]
     args[#args + 1] = history_text(lot, h)
-    tell(out, lot, pieces[i])
+    add_delivery(out, lot, pieces[i])
   end
   call('HSET', Q.f, unpack(args))
   return lot

@@ -42,7 +42,7 @@ local function rebuild(Q, number)
       local id = entry_id(Q, (position - index) / PER_ENTRY)
       local e, record = load(Q, id), call('HGET', Q.f, key)
       if e and record then
-        tell(out, number, { id = id, n = e.n, from = index, count = 1, blob = slice(e.b, index, 1), t = e.t, o = e.o,
+        add_delivery(out, number, { id = id, n = e.n, from = index, count = 1, blob = slice(e.b, index, 1), t = e.t, o = e.o,
           h = history(record) })
       end
     end
@@ -57,7 +57,7 @@ local function rebuild(Q, number)
       local record = call('HGET', Q.f, num(found.number * PER_ENTRY))
       h = record and history(record)
     end
-    tell(out, number, { id = found.id, n = e.n, from = from, count = to - from, t = e.t, o = e.o, h = h,
+    add_delivery(out, number, { id = found.id, n = e.n, from = from, count = to - from, t = e.t, o = e.o, h = h,
       blob = (from > 0 or to < e.n) and slice(e.b, from, to - from) or e.b })
   end
   return out

@@ -36,7 +36,7 @@ class Promises:
         return self.mode in ("sentinel", "cluster")
 
     @property
-    def strongest(self) -> str:
+    def strictest_possible(self) -> str:
         """The strictest ack level that this store can keep; with failovers also while its replicas are down."""
         if self.fails_over:
             return "replicated:1" if self.replicas or self.usual_replicas else "memory"
@@ -48,8 +48,9 @@ class Promises:
         had: its present level, '' if it is new. It is kept if only `memory` is left, so that a changed server setting
         never weakens it silently, and while replicas are down, so that the queue can still be changed.
         """
-        is_away = replicas_of(self.strongest) > self.replicas
-        return had if had and (self.strongest == "memory" or is_away) else self.strongest
+        level = self.strictest_possible
+        is_away = replicas_of(level) > self.replicas
+        return had if had and (level == "memory" or is_away) else level
 
     def settled(self, spec: QueueSpec, had: str = "") -> QueueSpec:
         """Return the spec with an ack level: its own, else `strictest`."""
@@ -65,7 +66,8 @@ class Promises:
         wanted = replicas_of(level)
         if wanted > self.replicas and level != had:
             replicas = "replica" if wanted == 1 else "replicas"
-            other = self.strongest if replicas_of(self.strongest) <= self.replicas else "memory"
+            possible = self.strictest_possible
+            other = possible if replicas_of(possible) <= self.replicas else "memory"
             raise AckLevelRefused(
                 f"ackLevel {level} needs {wanted} {replicas}, this store has {self.replicas} now: add replicas, wait "
                 f"until they are back, or use {other}"

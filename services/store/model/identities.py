@@ -12,7 +12,7 @@ NO_ID = bytes(ID_BYTES)  # without an id, a repeated request is executed again
 def check_id(request: bytes) -> None:
     """Raise ValueError for an invalid request id."""
     if len(request) != ID_BYTES or request == NO_ID:
-        raise ValueError(f"a request id has {ID_BYTES} octets that are not all zero, unlike {request!r}")
+        raise ValueError(f"a request id has {ID_BYTES} octets that are not all zero, not {request!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class JournalNumber:
 
     def __post_init__(self) -> None:
         if not 1 <= self.number <= MAX_NUMBER:
-            raise ValueError(f"journal numbers are from 1 to {MAX_NUMBER}, unlike {self.number}")
+            raise ValueError(f"journal numbers are from 1 to {MAX_NUMBER}, not {self.number}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ class Remote(Document):
     )
     reliable: bool = Field(True, description="whether messages are kept until their receipt is confirmed")
     max_message_bytes: Annotated[int, BeforeValidator(refuse_bool)] = Field(
-        MAX_MESSAGE_BYTES, ge=1, le=MAX_LENGTH, description="octets of a body; larger messages are refused"
+        MAX_MESSAGE_BYTES, ge=1, le=MAX_LENGTH, description="bytes of a body; larger messages are refused"
     )
 
     @model_validator(mode="after")

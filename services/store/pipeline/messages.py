@@ -234,7 +234,7 @@ class Messages:
             ValueError: For a note of more than 200 characters or other than visible ASCII.
         """
         if not NOTE.fullmatch(note):
-            raise ValueError(f"a note has up to 200 visible ASCII characters and no spaces, unlike {note!r}")
+            raise ValueError(f"a note has up to 200 visible ASCII characters and no spaces, not {note!r}")
         refused = self._gate.refusal(source, goals=[(delivery.queue, 0)])
         if refused is not None:
             done(refused)

@@ -103,7 +103,7 @@ def test_damaged_append_only_file_is_one_line(alone: Shell, log: Path) -> None:
 def test_missing_append_only_file_needs_accept_loss(alone: Shell, log: Path) -> None:
     shutil.rmtree(log)
     error = alone.fails("up", code=1)
-    assert error.startswith("dataset_lost: penstock-data had data set ")
+    assert error.startswith("dataset_lost: penstock-data had dataset ")
     assert "penstock store init --accept-loss --data-dir penstock-data" in error
     assert not log.exists()  # no new data blocks the restore of a backup
     assert "dataset_lost" in alone.fails("store", "init", code=1)

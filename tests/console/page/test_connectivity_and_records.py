@@ -184,7 +184,7 @@ async def test_report_warns_about_missing_data(place: Scene, page: Page) -> None
     await expect(page.locator("section", has_text="Queues").last).to_contain_text(
         "3 more are not in the report."
     )
-    origins = page.locator("section", has_text="Top origins of dead letters")
+    origins = page.locator("section", has_text="Dead letters by origin")
     await expect(origins).to_contain_text("tmq 10.0.0.1")
     await expect(origins).to_contain_text("1,234 more are not in the report.")
     budget = page.get_by_role("table", name="Error budgets").locator("tbody tr")

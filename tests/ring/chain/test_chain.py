@@ -141,7 +141,7 @@ async def test_ring_requests_have_their_own_labels(systems: Systems) -> None:
     await client.push(b"orders", b"2", b"3")
     assert await client.drain(b"own") == [b"1"]
     assert await client.drain(b"orders") == [b"2", b"3"]
-    with pytest.raises(Refused):  # a queue that was not made by create_queue
+    with pytest.raises(Refused):  # a queue that was not created by create_queue
         await client.destroy(b"orders")
     counted = {
         (operation, result): int(await here.requests(operation, result))

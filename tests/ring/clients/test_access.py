@@ -12,7 +12,7 @@ from tests.ring.clients.client import Client, Refused, pull, push
 from tests.ring.clients.live import LiveClients
 
 ELSEWHERE = {"peers": ["127.0.0.9"]}
-WORDS = "queue is not for this client: its operator says who may use it"
+WORDS = "access denied: ask the operator of this queue"
 
 
 @pytest.mark.parametrize("access", [ELSEWHERE, {"edges": ["tmq"]}, {"certificates": ["shop"]}])

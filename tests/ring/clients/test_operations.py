@@ -158,14 +158,14 @@ async def test_destroy_queue_removes_only_queues_made_by_create_queue(
 ) -> None:
     """Check that destroy_queue removes only queues made by create_queue (5.8)."""
     await edge.declare("theirs", owner="cli")
-    with pytest.raises(Refused, match="not made by create_queue"):
+    with pytest.raises(Refused, match="not created by create_queue"):
         await client.destroy(b"theirs")
     await client.push(b"theirs", b"x")
     with pytest.raises(Refused, match=UNSERVED):
         await client.destroy(b"missing")
     await client.create(b"claimed")
     await edge.tools.catalogue.declare("claimed", QueueSpec(), "file", replace=True)
-    with pytest.raises(Refused, match="not made by create_queue"):
+    with pytest.raises(Refused, match="not created by create_queue"):
         await client.destroy(b"claimed")
     assert edge.refusals() == {"not_owner": 2, "queue_unknown": 1}
 
@@ -191,9 +191,7 @@ async def test_names_of_node_queues_are_refused(
     await edge.declare("ring/outgoing", owner=OWNER)
     for name in (b"ring/outgoing", b"ring/"):
         await client.send(request_of(name))
-        assert await client.reply(name) == Reply(
-            ERROR, b"queues whose names begin with ring/ are for the nodes alone"
-        )
+        assert await client.reply(name) == Reply(ERROR, b"queue names that begin with ring/ are reserved")
     assert edge.refusals() == {"reserved_name": 2}
     assert (await edge.stats("ring/outgoing"))["ready"] == 0
 

@@ -15,7 +15,7 @@ from tests.ring.users.members import Member
 from tests.ring.users.test_requests import OK, Successor, answer
 from tests.servers import Server
 
-DENIED = ("ERROR", b"queue is not for this client: its operator says who may use it")
+DENIED = ("ERROR", b"access denied: ask the operator of this queue")
 
 
 @pytest.fixture

@@ -146,11 +146,11 @@ async def test_waiting_remote_requests_are_limited(
     monkeypatch.setattr(around, "MAX_WAITING", 3)
     asked = [asyncio.ensure_future(node.push(b"q", b"x")) for _ in range(5)]
     answers = await asyncio.gather(*asked)
-    assert answers == [NotDone("timeout")] * 3 + [NotDone("too many requests wait for the ring")] * 2
+    assert answers == [NotDone("timeout")] * 3 + [NotDone("too many requests are waiting for the ring")] * 2
     monkeypatch.setattr(around, "MAX_WAITING_BYTES", 2000)
     asked = [asyncio.ensure_future(node.push(b"q", bytes(1000))) for _ in range(3)]
     answers = await asyncio.gather(*asked)
-    assert answers == [NotDone("timeout")] * 2 + [NotDone("too many requests wait for the ring")]
+    assert answers == [NotDone("timeout")] * 2 + [NotDone("too many requests are waiting for the ring")]
 
 
 async def test_waiting_requests_fail_at_the_end(start: Start, server: Server) -> None:

@@ -189,7 +189,7 @@ async def test_destroy_removes_only_what_create_queue_made(start: Start, new_ser
     assert await nodes[0].destroy(b"made") is None
     assert await nodes[0].destroy(b"made") == NotDone("no node serves this queue")
     refused = await nodes[0].destroy(b"declared")
-    assert refused == NotDone("queue was not made by create_queue: only its operator removes it")
+    assert refused == NotDone("queue was not created by create_queue: only its operator can delete it")
     assert [queue.name async for queue in nodes[1].store.listing.queues() if not is_internal(queue.name)] == [
         "declared"
     ]

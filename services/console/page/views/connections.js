@@ -73,7 +73,7 @@ const columns = (close, rows) => [
   },
 ];
 
-const DETAILS = { unsentOctets: "Not yet sent", heldOctets: "Unfinished input", peerName: "Neighbour" };
+const DETAILS = { unsentOctets: "Not yet sent", heldOctets: "Incomplete input", peerName: "Neighbour" };
 
 const moreOf = ({ id, process, detail }) => [
   ["ID", html`<code>${id}</code>`],

@@ -167,7 +167,7 @@ const LABELS = {
   duplicates: "Duplicates",
   redriven: "Redriven",
   deadTrimmed: "Dead letters trimmed",
-  deadOverflowed: "Of these, over the limit",
+  deadOverflowed: "Trimmed because of the limit",
   purged: "Dead letters purged",
   emptied: "Ready messages purged",
   send_errors: "Send errors",

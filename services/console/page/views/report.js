@@ -50,8 +50,8 @@ function Findings({ report }) {
     <div class="pair">
       <${Counts} title="Why messages died" counts=${deaths.by_reason} left=${left["deaths.by_reason"]} tone="--dead" />
       <${Counts} title="Why messages were refused" counts=${report.refused} left=${left.refused} tone="--refused" />
-      <${Counts} title="Top origins of dead letters (minimum counts)" counts=${deaths.by_origin} left=${left["deaths.by_origin"]} tone="--dead" />
-      <${Counts} title="Edges of dead letters" counts=${deaths.by_edge} left=${left["deaths.by_edge"]} tone="--dead" />
+      <${Counts} title="Dead letters by origin (minimum counts)" counts=${deaths.by_origin} left=${left["deaths.by_origin"]} tone="--dead" />
+      <${Counts} title="Dead letters by edge" counts=${deaths.by_edge} left=${left["deaths.by_edge"]} tone="--dead" />
     </div>
     <${Section} title="Recurring failures" rows=${report.failures} left=${left.failures} columns=${FAILURES} keyOf=${keyed("domain", "queue", "reason", "pattern", "fingerprint")} none="No dead letters." />
     <${Section} title="Error budgets" rows=${report.budget.queues} left=${left["budget.queues"]} columns=${BUDGETS} keyOf=${keyed("domain", "queue")} none="No queue has used any of its budget." />
