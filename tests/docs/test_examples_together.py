@@ -50,7 +50,7 @@ def ports(section: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize(("folder", "files"), TOGETHER)
 def test_they_do_not_meet(folder: str, files: tuple[str, ...], tmp_path: Path) -> None:
-    """Check that examples that are started together share no address (docs/pubsub.md, docs/rqp.md, docs/ring.md)."""
+    """Check that examples that are started together share no address (pubsub.md, rqp-mca.md, rqp-cast.md, ring.md)."""
     all_of_them = {
         name: places(ROOT / "docs" / "examples" / folder / f"{name}.yaml", tmp_path) for name in files
     }
