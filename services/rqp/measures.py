@@ -29,7 +29,8 @@ FAILURES = counter(
     "Failed attempts to send, by reason",
     PROTOCOL,
     Label("reason", "reasons, some 20"),
-    more="the labels of a queue's [condition](rqp.md#when-messages-are-not-delivered)",
+    more="the labels of a queue's condition ([RQP/MCA](rqp-mca.md#when-messages-are-not-delivered), "
+    "[RQP/cast](rqp-cast.md#when-messages-are-not-delivered))",
 )
 UNCONFIRMED = counter(
     "penstock_rqp_unconfirmed_messages_total",

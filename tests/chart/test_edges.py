@@ -55,7 +55,7 @@ def test_ring_node_has_a_stable_name_and_finds_others(read: Read) -> None:
 
 
 def test_rqp_cast_binds_every_address_and_its_ports_are_open(read: Read) -> None:
-    """Check that RQP/cast binds every address and that its ports are open (docs/rqp.md, "Network access")."""
+    """Check that RQP/cast binds every address and that its ports are open (docs/rqp-cast.md, "Network access")."""
     rendered = render()
     _, own = read(rendered, "rqp")
     assert own.cast.host == "0.0.0.0"

@@ -51,7 +51,8 @@ class Row:
     but: tuple[Elsewhere, ...] = ()  # commands of these blocks that `by` leaves out or runs in another form
 
 
-CLI, RQP, RING, PUBSUB = "docs/cli.md", "docs/rqp.md", "docs/ring.md", "docs/pubsub.md"
+CLI, RING, PUBSUB = "docs/cli.md", "docs/ring.md", "docs/pubsub.md"
+MCA, CAST = "docs/rqp-mca.md", "docs/rqp-cast.md"
 CHART, ANALYTICS, KUBERNETES = "docs/chart.md", "docs/analytics.md", "docs/kubernetes.md"
 IMAGES, OPERATIONS, TUTORIALS = "docs/images.md", "docs/operations.md", "docs/tutorials/"
 BACKUP, RUNBOOKS = "docs/backup.md", "docs/runbooks/index.md"
@@ -201,12 +202,12 @@ ROWS = (
     Row(RING, "Both there", RING_SYSTEMS),
     Row(RING, "The shop alone", RING_SYSTEMS),
     Row(RING, "Both again", RING_SYSTEMS),
-    Row(RQP, "Two systems on one machine", RQP_SYSTEMS),
-    Row(RQP, "Two machines, with a cable", Taken("docs/test_rqp_machines.py::test_the_page")),
-    Row(RQP, "Forwarding", Elsewhere("rqp/test_chain.py::PassOn", "the same program, between systems of that test")),
-    Row(RQP, "Peers", RQP_SYSTEMS),
-    Row(RQP, "When messages are not delivered", RQP_SYSTEMS),
-    Row(RQP, "Two machines", Taken("docs/test_rqp_page.py::test_two_machines")),
+    Row(MCA, "Two systems on one machine", RQP_SYSTEMS),
+    Row(MCA, "Two machines, with a cable", Taken("docs/test_rqp_machines.py::test_the_page")),
+    Row(MCA, "Forwarding", Elsewhere("rqp/test_chain.py::PassOn", "the same program, between systems of that test")),
+    Row(MCA, "Peers", RQP_SYSTEMS),
+    Row(MCA, "When messages are not delivered", RQP_SYSTEMS),
+    Row(CAST, "Two machines", Taken("docs/test_rqp_page.py::test_two_machines")),
     Row("docs/migrating.md", "TMQ", Taken(
         "docs/test_migrating_page.py::test_messages_of_a_tmq_server_are_moved")),
     Row("docs/migrating.md", "Text pub/sub", Taken(
@@ -222,7 +223,7 @@ ROWS = (
     Row("docs/tmq.md", "Differences from the original server", Elsewhere(
         "tmq/test_original_server.py::test_document_lists_the_replies_to_each_call",
         "the original server is third-party; the test makes the same calls to Penstock")),
-    Row(RQP, "When RQP/cast messages are not delivered",
+    Row(CAST, "When messages are not delivered",
         Taken("docs/test_cast_examples.py::test_held_messages_are_listed_redriven_and_purged")),
     Row("docs/start.md", "Try it", ENVIRONMENT, "make up"),
     Row("docs/start.md", "Try it", TUTORIAL, "make .venv/.ready"),

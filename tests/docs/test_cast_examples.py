@@ -1,4 +1,4 @@
-"""Check RQP/cast in docs/rqp.md: the handling of held messages, and a complete list of labels."""
+"""Check docs/rqp-cast.md: the handling of held messages, and a complete list of labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.servers import eventually
 from tests.tmq.process import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples" / "rqp"
-PAGE = (ROOT / "docs/rqp.md").read_text().partition("\n## RQP/cast\n")[2]
+PAGE = (ROOT / "docs/rqp-cast.md").read_text()
 ENDS_WELL = {Why.CONFIRMED, Why.SENT}
 
 
@@ -42,7 +42,7 @@ async def take_one(net: Net) -> None:
 
 def test_held_messages_are_listed_redriven_and_purged(tmp_path: Path) -> None:
     """Check that the page's commands list, redrive and purge held messages."""
-    said = re.findall(r"^\$ penstock (dead .*)$", PAGE.partition("### Guarantees of RQP/cast")[0], re.M)
+    said = re.findall(r"^\$ penstock (dead .*)$", PAGE.partition("\n## Guarantees\n")[0], re.M)
     assert [line.split()[1] for line in said] == ["list", "redrive", "purge"]
     listing, redrive, purge = (line.replace("unconfirmed", "held").split() for line in said)
     net = Net()
@@ -58,7 +58,7 @@ def test_held_messages_are_listed_redriven_and_purged(tmp_path: Path) -> None:
 
 def test_each_label_is_on_the_page() -> None:
     failures = {why.value for why in Why} - {why.value for why in ENDS_WELL}
-    assert failures <= labels_in(PAGE.partition("### When RQP/cast messages")[2].partition("\n### ")[0])
+    assert failures <= labels_in(PAGE.partition("\n## When messages")[2].partition("\n## ")[0])
     table = (ROOT / "docs/metrics.md").read_text().splitlines()
     counted = labels_in("\n".join(row for row in table if row.startswith("| `penstock_rqp_cast_")))
     ends = {

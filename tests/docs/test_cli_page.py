@@ -117,7 +117,7 @@ def test_queues_and_messages(new: New) -> None:
 
 
 def test_rqp_send(new: New) -> None:
-    """Check `rqp send` with the two systems of docs/rqp.md on one machine."""
+    """Check `rqp send` with the two systems of docs/rqp-mca.md on one machine."""
     home = new("home")
     for path in (home.examples / "rqp").glob("*.yaml"):
         shutil.copy(path, home.folder)

@@ -51,7 +51,7 @@ def ports(section: dict[str, Any]) -> Iterator[tuple[str, int]]:
 def test_examples_started_together_share_no_address(
     folder: str, files: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Check that examples that are started together share no address (docs/pubsub.md, docs/rqp.md, docs/ring.md)."""
+    """Check that examples that are started together share no address (pubsub.md, rqp-mca.md, rqp-cast.md, ring.md)."""
     all_of_them = {
         name: places(ROOT / "docs" / "examples" / folder / f"{name}.yaml", tmp_path) for name in files
     }

@@ -1,4 +1,4 @@
-"""Run every command of docs/rqp.md, "Two machines, with a cable", and compare its output with the page.
+"""Run every command of docs/rqp-mca.md, "Two machines, with a cable", and compare its output with the page.
 
 The machines are network namespaces whose names are unique to this run. Their networks are isolated, so all ports and
 addresses are those of the page.
@@ -17,7 +17,7 @@ import pytest
 from tests.docs.bench import Bench, commands
 from tests.tmq.process import ROOT
 
-PAGE, SECTION = "docs/rqp.md", "## Two machines, with a cable"
+PAGE, SECTION = "docs/rqp-mca.md", "## Two machines, with a cable"
 EXAMPLES = ROOT / "docs" / "examples" / "rqp"
 MACHINES = ("harbour", "inland")
 MACHINE = re.compile(rf"\b({'|'.join(MACHINES)})\b(?![.-])")  # not in file names

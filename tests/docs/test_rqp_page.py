@@ -1,4 +1,4 @@
-"""Check docs/rqp.md: two systems on one machine, two machines, and a complete list of reasons."""
+"""Check docs/rqp-mca.md and docs/rqp-cast.md: two systems, two machines, and a complete list of reasons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.docs.test_reasons import labels_in, labels_used_in
 from tests.sysv.namespace import own_machine
 from tests.tmq.process import ROOT
 
-PAGE = "docs/rqp.md"
+PAGE, CAST = "docs/rqp-mca.md", "docs/rqp-cast.md"
 TEXT = (ROOT / PAGE).read_text()
 OF_QUEUES = {"queue_unknown", "queue_paused", "queue_full", "queue_reserved"}
 
@@ -43,7 +43,7 @@ def test_two_systems_on_one_machine(session: Session) -> None:
 
 
 def test_two_machines(session: Session) -> None:
-    assert list(session.section(PAGE, "### Two machines"))
+    assert list(session.section(CAST, "## Two machines"))
     session.press_ctrl_c()
 
 

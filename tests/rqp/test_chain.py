@@ -1,8 +1,8 @@
 """TMQ, RQP/MCA, RQP/cast and a C program that uses System V queues, in one chain over two systems.
 
 Nothing is simulated: two `penstock up`, a `penstock sysv`, the compiled program, a TMQ client, and the program of
-docs/rqp.md, "Forwarding": a queue that others fill is never a transmission queue (rqp_mca.md 2.4), so a system passes
-messages on by an explicit program.
+docs/rqp-mca.md, "Forwarding": a queue that others fill is never a transmission queue (rqp_mca.md 2.4), so a system
+passes messages on by an explicit program.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ async def test_reservation_outlives_a_lost_renewal(
 
 
 async def test_ownership_outlives_a_lost_renewal(proxy: Proxy, machines: Machines) -> None:
-    """Check that ownership outlives a lost renewal (docs/rqp.md, How it works)."""
+    """Check that ownership outlives a lost renewal (docs/rqp-mca.md, How it works)."""
     cast = machines.net.machine(HERE, THERE, receives=False)
     outbox = {"lease_s": LEASE_S, "renew_s": LEASE_S / 3}
     edge = await LiveEdge(proxy.url, cast=cast, outbox=outbox).start()

@@ -15,6 +15,8 @@ from services.cli.main import penstock
 INTRODUCTION = """\
 # Command reference
 
+This page lists every command with all its options. It is for those who look one up.
+
 Generated from the commands by `make cli-reference`; a test checks that it is current. [The command line](../cli.md)
 explains the commands with examples, [settings](../settings.md) the environment, files and `--set`. Every command also
 has `-h` and `--help`.

@@ -42,6 +42,9 @@ MEANINGS = {
 INTRODUCTION = """\
 # Settings
 
+This page lists every setting with its default, range and meaning. It is for those who configure edges,
+console or bridge.
+
 Generated from the settings by `make settings-docs`; a test checks that it is current.
 
 Each setting has a path. Sources, each overriding those before it:

@@ -117,7 +117,7 @@ def leading(**queues: str) -> bytes:
 
 
 def test_two_queues_with_one_target_are_refused(shell: Shell, gone: Callable[[str], None]) -> None:
-    """Check that two queues with one target are refused, also before any change (docs/rqp.md, Transmission queues)."""
+    """Check that two queues with one target are refused, also before any change (rqp-mca.md, Transmission queues)."""
     shell.run("queue", "apply", "-f", "-", stdin=leading(r1="west", r2="south"))
     gone("r1")
     gone("r2")

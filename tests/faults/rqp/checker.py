@@ -1,4 +1,4 @@
-"""Violations of the guarantees that hold with any kills and cuts (docs/rqp.md, "Guarantees", "Guarantees of RQP/cast").
+"""Violations of the guarantees that hold with any kills and cuts ("Guarantees" of docs/rqp-mca.md, docs/rqp-cast.md).
 
 foreign    a message arrived or is dead that no producer put, that was refused, or that belongs to another way; except
            that a message to a port whose last owner was killed is `injured` there (rqp_cast.md 5.2)

@@ -1,4 +1,4 @@
-"""Two systems joined by RQP/MCA and RQP/cast keep the guarantees of docs/rqp.md despite kills and cuts.
+"""Two systems joined by RQP/MCA and RQP/cast keep the guarantees of their pages despite kills and cuts.
 
 This is one run; `make faults SEEDS=10` does many. FAULT_SEED repeats a run: the planned faults, their times and every
 producer's choices are the same, but which message coincides with which fault depends on the machine.

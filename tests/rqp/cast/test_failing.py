@@ -174,7 +174,7 @@ async def test_missing_answers_do_not_count_as_failures(machines: Machines, rece
 
 
 async def test_condition_of_an_empty_queue_is_cleared(machines: Machines) -> None:
-    """Check that the condition of an empty queue is cleared: the failing message has expired (docs/rqp.md)."""
+    """Check that the condition of an empty queue is cleared: the failing message has expired (docs/rqp-cast.md)."""
     edge = await machines.sender(t_wait1_s=0.1)
     queue = await remote(edge, spec={"messageTTL": "1s"})
     await edge.put(queue, b"hello")
@@ -300,7 +300,7 @@ async def test_note_of_another_version_is_replaced(machines: Machines, receiver:
 async def test_messages_waiting_for_a_retry_are_bounded(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check that each queue's messages waiting for a retry are bounded; further ones are not leased (docs/rqp.md)."""
+    """Check that each queue's messages waiting for a retry are bounded; further ones are not leased (rqp-cast.md)."""
     monkeypatch.setattr(prefetch_buffer, "MAX_WAITING", 2)
     monkeypatch.setattr(prefetch_buffer, "WANTED", 1)
     edge = await machines.sender(first_backoff_s=600.0, max_backoff_s=600.0)

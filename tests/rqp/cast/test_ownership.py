@@ -1,4 +1,4 @@
-"""The ownership of an outbox by a sending agent of RQP/cast: lost, handed back, taken over (docs/rqp.md)."""
+"""The ownership of an outbox by a sending agent of RQP/cast: lost, handed back, taken over (docs/rqp-cast.md)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_another_replica_resends_with_the_same_id(machines: Machines, rece
 async def test_lost_ownership_stops_sending_at_once(
     new_server: NewServer, machines: Machines, receiver: HandReceiver
 ) -> None:
-    """Check that lost ownership stops sending before another process can own the queue (docs/rqp.md).
+    """Check that lost ownership stops sending before another process can own the queue (docs/rqp-cast.md).
 
     This includes a message in flight.
     """
@@ -71,7 +71,7 @@ async def test_lost_ownership_stops_sending_at_once(
 async def test_messages_are_returned_before_the_ownership_ends(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check that messages are returned before the ownership ends, so that order is kept (docs/rqp.md, "Order")."""
+    """Check that messages are returned before the ownership ends, so that order is kept (docs/rqp-cast.md, "Order")."""
     order: list[str] = []
     release, disown = Messages.release, Claims.disown
 

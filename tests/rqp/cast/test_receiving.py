@@ -118,7 +118,7 @@ async def test_session_renews_its_reservation(machines: Machines, hands: HandSen
 
 
 async def test_holder_of_a_reservation_is_shown(machines: Machines, hands: HandSender) -> None:
-    """Check that the holder of a reservation is shown: edge, session number, sender's address (3.2, docs/rqp.md)."""
+    """Check that the holder of a reservation is shown: edge, session number, sender's address (3.2, rqp-cast.md)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     await hands.asked()

@@ -138,7 +138,7 @@ async def test_renewal_after_the_end_is_released(
 
 
 async def test_holder_is_shown(edge: LiveEdge, client: Client) -> None:
-    """Check that the holder is shown: edge, connection, the sender's address and port (docs/rqp.md)."""
+    """Check that the holder is shown: edge, connection, the sender's address and port (docs/rqp-mca.md)."""
     queue = await edge.numbered("orders", 1)
     await client.request(1)
     host, port = client.writer.get_extra_info("sockname")

@@ -119,7 +119,7 @@ async def leases(edge: LiveEdge, queue: Queue) -> bool:
 async def test_leased_octets_are_bounded(
     server: Server, start: Start, peer: McaPeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Check that leased octets are bounded by 4 MiB, here less, however few messages that is (docs/rqp.md)."""
+    """Check that leased octets are bounded by 4 MiB, here less, however few messages that is (docs/rqp-mca.md)."""
     monkeypatch.setattr(prefetch, "MAX_BYTES", 64 << 10)
     held: list[int] = []
     take = Prefetch.take

@@ -201,7 +201,7 @@ async def test_messages_in_flight_to_a_removed_peer_may_be_confirmed(
     await until(lambda: edge.is_empty(queue))
 
 
-# the same name in several places (docs/rqp.md, Peers: the first place defines it)
+# the same name in several places (docs/rqp-mca.md, Peers: the first place defines it)
 
 
 async def test_settings_override_the_store_and_the_store_the_file(

@@ -173,7 +173,7 @@ async def test_confirmations_count_only_for_messages_sent_before_them(
 async def test_peer_error_is_reported_until_it_is_asked_again(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """Check that the condition names peers that broke the protocol until they are asked again (docs/rqp.md)."""
+    """Check that the condition names peers that broke the protocol until they are asked again (docs/rqp-mca.md)."""
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.2)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")

@@ -60,7 +60,7 @@ def test_defaults() -> None:
 
 
 def test_bound_beyond_rqp_mca_is_refused_and_read_from_the_store() -> None:
-    """Check that new documents beyond the bound are refused, and stored ones are read (docs/rqp.md)."""
+    """Check that new documents beyond the bound are refused, and stored ones are read (docs/rqp-mca.md)."""
     stored = QueueSpec(remote={"protocol": "rqp-mca", "queueId": 7}).model_dump(by_alias=True, mode="json")
     stored["remote"]["maxMessageBytes"] = (15 << 20) + 1
     error = problem(remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": (15 << 20) + 1})
