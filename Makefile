@@ -42,7 +42,7 @@ lint: $(READY)   ## run ruff, mypy --strict, import contracts, and spelling chec
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
-	$(PYTHON) -m tools.plain_words $(PLAIN)
+	@$(PYTHON) -m tools.plain_words $(PLAIN)
 	$(VENV)/bin/codespell *.md docs charts protos services/console/page tests/*/README.md mkdocs.yml
 
 faults: $(READY) system  ## run the random kill tests SEEDS times (default 1); FAULT_SEED=N is the first seed
