@@ -32,9 +32,8 @@ class Audience:
     sockets: Sequence[socket.socket]
     rule: str  # how their messages are counted, a name of load/listen.c
     fan: int  # number of connections that receive each message
-    ahead: int = (
-        0  # messages that publishers may be ahead of the slowest, which gets each message; 0: no limit
-    )
+    # messages that publishers may be ahead of the slowest, which gets each message; 0: no limit
+    ahead: int = 0
     stamped: bool = False  # messages begin with 16 characters: the time when they were due
 
 

@@ -70,8 +70,6 @@ class Browser:
         feature = {"name": "prefers-color-scheme", "value": scheme}
         await self.ask("Emulation.setEmulatedMedia", features=[feature])
 
-    look = set_viewport  # old name, still used by tests/analytics
-
     async def value(self, expression: str) -> Any:
         """Return the value of a JavaScript expression in the page. Raises AssertionError if it throws."""
         found = await self.ask("Runtime.evaluate", expression=expression, returnByValue=True)

@@ -15,13 +15,11 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._lines: list[_Line] = []
         self.port = 0
-        self.lose_replies_to = (
-            b""  # a request with these octets is forwarded, its reply lost and the connection closed
-        )
+        # a request with these octets is forwarded, its reply lost and the connection closed
+        self.lose_replies_to = b""
         self.lost = 0
-        self.kept: tuple[bytes, asyncio.Event] | None = (
-            None  # octets of the delayed requests, and the event that ends the delay
-        )
+        # octets of the delayed requests, and the event that ends the delay
+        self.kept: tuple[bytes, asyncio.Event] | None = None
         self.held = 0
         self.on_request: Callable[[bytes], None] | None = None  # called before a request is forwarded
 

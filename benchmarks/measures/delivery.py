@@ -21,9 +21,8 @@ from benchmarks.process import NotRun
 from benchmarks.results import Finding, Target
 
 RATE = 2_000.0  # messages/s
-WINDOW = (
-    8_000  # SENDs that may wait for their OK: four seconds' worth, so that the pace never depends on answers
-)
+# SENDs that may wait for their OK: four seconds' worth, so that the pace never depends on answers
+WINDOW = 8_000
 TAG = "bench"
 LINK_TIMEOUT_S = 30.0
 PROBE_S = 0.1

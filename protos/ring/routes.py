@@ -17,9 +17,8 @@ class DropReason(enum.Enum):
     """Why a payload leaves the ring here without effect; the values are metric labels."""
 
     SEEN = "seen"  # its second pass (5.5)
-    NOBODY_HOLDS_IT = (
-        "nobody_holds_it"  # this node's settlement: no node knows its id, the lease runs out (5.4)
-    )
+    # this node's settlement: no node knows its id, the lease runs out (5.4)
+    NOBODY_HOLDS_IT = "nobody_holds_it"
     NOT_MINE = "not_mine"  # in this node's name, but without a request id, which all its frames have
     LAPS = "laps"  # it keeps going around and no node claims it (5.7)
     CLAIMED = "claimed"  # a question about this node's own message, which takes that off itself (5.7)

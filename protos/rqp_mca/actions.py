@@ -14,9 +14,8 @@ class Failure(Enum):
     DATA_TIMEOUT = "data_timeout"  # no confirm in time
     CONNECTION_LOST = "connection_lost"  # before the confirm: refused, or gone
     PROTOCOL_ERROR = "protocol_error"  # before the confirm: closed by us, as the peer broke the protocol
-    UNEXPECTED_CONFIRM = (
-        "unexpected_confirm"  # another message than the confirm, or a confirm before its data
-    )
+    # another message than the confirm, or a confirm before its data
+    UNEXPECTED_CONFIRM = "unexpected_confirm"
 
 
 @dataclass(frozen=True, slots=True)

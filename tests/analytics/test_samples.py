@@ -11,7 +11,7 @@ from services.store.catalogue.reading import BEGINNING, StreamReader
 from services.store.model.keys import DomainKeys
 from tests.servers import Server
 from tests.store.desk import Desk
-from tests.store.upkeep.test_samples import RARELY, look
+from tests.store.upkeep.test_samples import RARELY, write_samples
 
 
 async def work(server: Server) -> None:
@@ -21,7 +21,7 @@ async def work(server: Server) -> None:
         await desk.publish(queue, b"a", b"bb", b"ccc")
         await desk.settle(await desk.take(queue, 1))
         await desk.store.get_domain("main").tidy(queue)
-        await look(desk)
+        await write_samples(desk)
 
 
 def test_samples_of_all_kinds_are_read_without_a_problem(server: Server) -> None:

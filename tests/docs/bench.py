@@ -63,9 +63,6 @@ def parse_command(text: str) -> Command:
     return Command(line, shown)
 
 
-told = parse_command  # old name, still used by tests/analytics
-
-
 def is_open(text: str) -> bool:
     """Return whether a shell would read another line: after a backslash, in a loop, in a here-document."""
     if text.endswith("\\") or len(re.findall(r"\bdo\b", text)) > len(re.findall(r"\bdone\b", text)):

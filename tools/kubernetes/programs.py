@@ -16,9 +16,8 @@ from tools.cache import Kept, NotBuilt
 KUBERNETES_VERSION = "1.36.3"
 # newer kubelets want containerd 2 and refuse cgroups v1; a node may be up to three minors older than its API server
 NODE_VERSION = "1.34.4"
-OLDEST_VERSION = (
-    "1.32.9"  # the oldest that Chart.yaml supports: it may refuse definitions that newer versions accept
-)
+# the oldest that Chart.yaml supports: it may refuse definitions that newer versions accept
+OLDEST_VERSION = "1.32.9"
 CHECK_VERSION = f"{OLDEST_VERSION}-1"  # raise the end with modules/definitions/check-definitions
 HELM_VERSION = "4.3.1"
 COREDNS_VERSION = "1.15.0"

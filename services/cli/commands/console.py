@@ -14,9 +14,8 @@ from services.console.settings import ConsoleSettings
 from services.kit.config import GlobalSettings, SettingsError
 
 SECTION = "console"
-HEALTH_PORT = (
-    9181  # default of the console's health pages: outside the range that `penstock up` gives to edges
-)
+# default of the console's health pages: outside the range that `penstock up` gives to edges
+HEALTH_PORT = 9181
 
 
 @click.command()

@@ -15,9 +15,8 @@ from services.console.contract.problems import Problem
 from services.store.model import Pattern
 
 LONGEST = 1000  # characters
-MAX_STEPS = (
-    500  # of the compiled pattern: a few words, a number and a date take 100; 1 MiB takes up to 4 s with 500
-)
+# of the compiled pattern: a few words, a number and a date take 100; 1 MiB takes up to 4 s with 500
+MAX_STEPS = 500
 MAX_REPEATS = 500  # in braces, in total: RE2 expands them as it compiles, which blocks the process
 REPEAT = re.compile(r"\{(?:[0-9]*,)?([0-9]+),?\}")
 MEMORY = 1 << 20  # octets, of a compiled pattern and its search

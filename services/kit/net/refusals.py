@@ -25,12 +25,10 @@ class Refusal(enum.StrEnum):
     TLS_AT_A_PLAIN_PORT = "tls_at_a_plain_port"  # the client speaks TLS, the listener does not
     NO_DESCRIPTORS = "no_descriptors"  # the process is out of file descriptors; the connection waits
     WRITE_TIMEOUT = "write_timeout"  # the peer does not read its replies
-    INPUT_BUDGET = (
-        "input_budget"  # unfinished input exceeds the process's limit, and this connection holds most
-    )
-    OUTPUT_BUDGET = (
-        "output_budget"  # unread output exceeds the process's limit, and this connection holds most
-    )
+    # unfinished input exceeds the process's limit, and this connection holds most
+    INPUT_BUDGET = "input_budget"
+    # unread output exceeds the process's limit, and this connection holds most
+    OUTPUT_BUDGET = "output_budget"
     CLOSED_BY_OPERATOR = "closed_by_operator"  # closed on request, through the store
 
 

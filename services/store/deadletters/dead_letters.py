@@ -34,9 +34,8 @@ from services.store.pipeline.domain import Domain
 from services.store.tracing.redrive_spans import record_redrives
 
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
-SCAN_LIMIT = (
-    100  # dead letters that one call compares with a filter, which bounds the latency of other requests
-)
+# dead letters that one call compares with a filter, which bounds the latency of other requests
+SCAN_LIMIT = 100
 PAGE_OCTETS = 4 << 20
 WHOLE = -1
 NONE = "0-0"  # precedes every dead letter

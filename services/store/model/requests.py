@@ -47,9 +47,8 @@ class Pulled:
     """The message that is leased under the id of a pull."""
 
     delivery: Delivery
-    again: (
-        bool  # a repeat: another process may hold the lease, so settle it by the id and never release it here
-    )
+    # a repeat: another process may hold the lease, so settle it by the id and never release it here
+    again: bool
 
 
 @dataclass(frozen=True, slots=True)

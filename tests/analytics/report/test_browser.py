@@ -108,7 +108,7 @@ def keep(name: str, picture: bytes) -> None:
 
 async def test_it_is_whole_quiet_and_fits(tab: Browser, tmp_path: Path) -> None:
     for name, scheme, width in product(PAGES, ("light", "dark"), (NARROW, WIDE)):
-        await tab.look(width=width, scheme=scheme)
+        await tab.set_viewport(width=width, scheme=scheme)
         address = await shown(tab, tmp_path, name)
         assert [each for each in tab.requests if each != "data:,"] == [address]
         assert tab.complaints == []
@@ -121,7 +121,7 @@ async def test_it_is_whole_quiet_and_fits(tab: Browser, tmp_path: Path) -> None:
 
 async def test_every_text_can_be_told_from_what_is_behind_it(tab: Browser, tmp_path: Path) -> None:
     for name, scheme in product(("usual", "hostile"), ("light", "dark")):
-        await tab.look(width=WIDE, scheme=scheme)
+        await tab.set_viewport(width=WIDE, scheme=scheme)
         await shown(tab, tmp_path, name)
         found = await tab.value(CONTRASTS)
         assert len(found) > 50
@@ -132,7 +132,7 @@ async def test_every_text_can_be_told_from_what_is_behind_it(tab: Browser, tmp_p
 
 async def test_tables_and_plots_say_what_they_are(tab: Browser, tmp_path: Path) -> None:
     for width in (NARROW, WIDE):
-        await tab.look(width=width)
+        await tab.set_viewport(width=width)
         await shown(tab, tmp_path, "usual")
         found: list[dict[str, Any]] = await tab.value(TABLES)
         assert len(found) > 8
@@ -147,7 +147,7 @@ async def test_tables_and_plots_say_what_they_are(tab: Browser, tmp_path: Path) 
 
 async def test_texts_in_plots_are_of_a_size_to_be_read(tab: Browser, tmp_path: Path) -> None:
     for name, width in product(("usual", "week"), (320, NARROW, 481, 700, WIDE)):
-        await tab.look(width=width)
+        await tab.set_viewport(width=width)
         await shown(tab, tmp_path, name)
         found: list[tuple[float, str]] = await tab.value(SIZES)
         assert len(found) > 40
@@ -156,9 +156,9 @@ async def test_texts_in_plots_are_of_a_size_to_be_read(tab: Browser, tmp_path: P
 
 
 async def test_a_row_is_a_block_with_its_heads_where_it_is_narrow(tab: Browser, tmp_path: Path) -> None:
-    await tab.look(width=NARROW)
+    await tab.set_viewport(width=NARROW)
     await shown(tab, tmp_path, "usual")
     cell = "document.querySelector('section[aria-labelledby=queues] tbody td:nth-child(3)')"
     assert await tab.value(f"getComputedStyle({cell}, '::before').content") == '"Dead"'
-    await tab.look(width=WIDE)
+    await tab.set_viewport(width=WIDE)
     assert await tab.value(f"getComputedStyle({cell}, '::before').content") == "none"

@@ -17,7 +17,7 @@ from services.store.model.keys import DomainKeys
 from tests.analytics.spark.conftest import ROOT
 from tests.analytics.spark.test_kills import PATIENCE_S, environment
 from tests.cli.shell import Shell, running
-from tests.docs.bench import told
+from tests.docs.bench import parse_command
 from tests.docs.blocks import blocks
 from tests.servers import eventually, free_port
 
@@ -76,7 +76,7 @@ def sampled(shell: Shell) -> set[bytes]:
 
 def shown(page: str, section: str) -> tuple[str, str]:
     (block,) = [each for each in blocks(page) if each.section == section and each.is_command]
-    command = told(block.text.removeprefix("$ "))
+    command = parse_command(block.text.removeprefix("$ "))
     return command.line, command.shown
 
 

@@ -19,7 +19,7 @@ from tests.analytics.spark.test_archive import settings
 from tests.live import set_up, until
 from tests.servers import Server
 from tests.store.desk import Desk, numbered
-from tests.store.upkeep.test_samples import RARELY, look
+from tests.store.upkeep.test_samples import RARELY, write_samples
 from tests.tmq.live import LiveEdge, live_edge
 
 NAME = "orders"
@@ -54,7 +54,7 @@ async def settle_late(server: Server) -> None:
                 await desk.settle(got)
         await desk.put(queue, *numbered(10))
         assert len(await desk.publish(queue, b"one too many")) == 1
-        await look(desk)
+        await write_samples(desk)
 
 
 async def has_died(edge: LiveEdge, queue: Queue) -> bool:

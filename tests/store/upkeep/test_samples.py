@@ -59,9 +59,6 @@ async def write_samples(desk: Desk) -> None:
     await desk.store.sampler.write()
 
 
-look = write_samples  # old name, still used by tests/analytics
-
-
 async def test_sample_has_one_processes_activity_on_one_queue(desk: Desk) -> None:
     queue = await desk.queue(max_length=4)
     await desk.publish(queue, b"a", b"bb", b"ccc", b"dddd", b"eeeee")
