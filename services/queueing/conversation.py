@@ -8,6 +8,12 @@ from services.store import Source, StoreError
 from services.store.model import QueueUnknown
 
 
+class Settlement(Slot):
+    """The place of a settlement among the replies: replies to later requests wait until it is done."""
+
+    __slots__ = ()
+
+
 class QueueConversation(Conversation):
     """One connection's replies. An edge adds the wording of refusals."""
 
@@ -27,7 +33,27 @@ class QueueConversation(Conversation):
         label: of the requests in metrics.
         """
         self._tally.count(label, good, total, self.wire.loop_time() - slot.asked)
+        if not good:
+            self._pass_settlements(slot)
         self.fill(slot, reply)
+
+    def expect_settlement(self) -> Settlement:
+        """Return the place of a settlement, which `settled` ends."""
+        settlement = Settlement(self.wire.loop_time())
+        self.answers.append(settlement)
+        return settlement
+
+    def settled(self, settlement: Slot) -> None:
+        """Send the replies that waited for this settlement."""
+        self.fill(settlement, b"")
+
+    def _pass_settlements(self, slot: Slot) -> None:
+        """Let a failure pass earlier settlements, which may wait for a store that is away."""
+        for earlier in self.answers:
+            if earlier is slot:
+                return
+            if isinstance(earlier, Settlement):
+                earlier.reply = b""
 
     def unknown(self, error: StoreError) -> None:
         """Close without a reply, as the outcome is unknown and any reply may be wrong (tmq.md 7.2, ring.md 5.8)."""

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from services.kit.session import Slot
 from services.queueing.conversation import QueueConversation
 from services.queueing.service import QueueService
-from services.store import INTERNAL_CLIENT, Delivery, Source
+from services.store import INTERNAL_CLIENT, Delivery, Source, StoreError
 from services.store.model import MAX_MESSAGES, Done, join_done
 
 
 class Unsettled:
     """A connection's unsettled messages. `deliveries` is empty most of the time."""
 
-    __slots__ = ("_brought", "_conversation", "_count", "_most", "_service", "deliveries")
+    __slots__ = ("_brought", "_conversation", "_count", "_most", "_service", "_settled", "deliveries")
 
-    def __init__(self, conversation: QueueConversation, service: QueueService, most: int) -> None:
-        """Allow at most `most` unsettled messages."""
+    def __init__(
+        self,
+        conversation: QueueConversation,
+        service: QueueService,
+        most: int,
+        settled: Callable[[], None],
+    ) -> None:
+        """Allow at most `most` unsettled messages. settled: called each time the store has settled some."""
         self._conversation = conversation
+        self._settled = settled
         self._service = service
         self._most = most
         self._count = 0  # messages
@@ -47,11 +56,23 @@ class Unsettled:
         return taken
 
     def settle(self) -> None:
-        """Settle all messages with the next call to the store, out of sequence with the client's requests."""
+        """Settle all messages with the next call to the store.
+
+        Replies to later requests wait for it: if a lease was lost, the connection is reset instead (tmq.md 6.1).
+        """
         brought = self._brought
-        settle_all(self._service, self.take_all(), self._conversation.reset_if_lost)
+        if deliveries := self.take_all():
+            done = partial(self._done, self._conversation.expect_settlement())
+            settle_all(self._service, deliveries, done)
         for settle in brought:
             settle()
+
+    def _done(self, slot: Slot, error: StoreError | None) -> None:
+        conversation = self._conversation
+        conversation.reset_if_lost(error)
+        if not conversation.was_reset:
+            conversation.settled(slot)
+            self._settled()
 
 
 def settle_all(service: QueueService, deliveries: list[Delivery], done: Done) -> None:

@@ -39,7 +39,7 @@ class TmqSession(QueueSession[tmq.Event, TmqConversation]):
         conversation = TmqConversation(wire, service, dialect)
         inflow = Inflow(conversation, tmq.Connection(dialect, limits), self)
         settings = service.settings
-        unsettled = Unsettled(conversation, service, settings.max_unsettled)
+        unsettled = Unsettled(conversation, service, settings.max_unsettled, inflow.run_answered)
         super().__init__(
             conversation, service, inflow, unsettled, settings.eof_grace_s, settings.request_timeout_s
         )

@@ -107,13 +107,23 @@ async def takes(client: Client, body: bytes) -> bool:
     return await client.dnq(Q) == body
 
 
-async def test_client_with_lost_lease_is_reset(edge: LiveEdge, client: Client) -> None:
+NEXT = {
+    "DNQ": tmq.encode_dnq(Q),
+    "ENQ to another queue": tmq.encode_enq(KEPT, b"a"),
+    "SELECT of another queue": tmq.encode_select(KEPT),
+    "TS, which the edge itself answers": tmq.encode_ts(tmq.Dialect.DOCUMENT),
+    "CLOSE, which the edge itself answers": tmq.encode_close(KEPT),
+}
+
+
+@pytest.mark.parametrize("next_request", NEXT.values(), ids=NEXT)
+async def test_client_with_lost_lease_is_reset(edge: LiveEdge, client: Client, next_request: bytes) -> None:
     # 6.1: the message will be redelivered, so the next request is not answered
     assert await client.dnq(Q) == b"1"
     await sweep(edge, ready=2)
-    await client.send(tmq.encode_dnq(Q))
+    await client.send(next_request)
     with pytest.raises((ConnectionResetError, EOFError)):
-        await client.message()
+        await client.read(1)
     other = await edge.client()
     await other.open(b"q")
     await until(lambda: has_ready(edge, 2))

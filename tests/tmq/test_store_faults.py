@@ -45,6 +45,21 @@ async def test_killed_and_back(edge: LiveEdge, own_server: Server) -> None:
     assert edge.refusals()["store_unavailable"] >= 1
 
 
+async def test_failures_do_not_wait_for_a_settlement(edge: LiveEdge, own_server: Server) -> None:
+    """Check that requests after a delivered message fail in time while the store is down (6.1)."""
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"1", b"2")
+    assert await client.dnq(mqid) == b"1"
+    own_server.kill9()
+    await until(lambda: not edge.is_ready())
+    assert await client.dnq(mqid) is None
+    assert not await client.enq(mqid, b"away")
+    own_server.start()
+    await until(edge.is_ready)
+    assert await client.drain(mqid) == [b"2"]
+
+
 async def test_transaction_across_a_restart(edge: LiveEdge, own_server: Server) -> None:
     """Check that leases and buffered messages survive the death of the store (5.3)."""
     client = await edge.client()

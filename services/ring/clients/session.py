@@ -41,7 +41,7 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
         conversation = ClientConversation(wire, service)
         inflow = ClientInflow(conversation, ClientConnection(limits), self)
         settings = service.settings
-        unsettled = Unsettled(conversation, service, settings.clients.max_unsettled)
+        unsettled = Unsettled(conversation, service, settings.clients.max_unsettled, inflow.run_answered)
         super().__init__(
             conversation, service, inflow, unsettled, settings.clients.eof_grace_s, settings.request_timeout_s
         )
