@@ -32,7 +32,7 @@ DIFFERS = tuple(  # differs between runs
         (r'"enqueued_ms":\d+', '"enqueued_ms":0'),
         (r"\bpid \d+\b", "pid N"),
         (r"\b[0-9a-f]{16}\b", "INCARNATION"),
-        (r"\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{12}(\.\d+)?\b|(?<= )\d{12}(?=[ .])", "DATASET"),
+        (r"\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{12}(\.\d+)?\b|(?<= )\d{12}(?=[ .\n]|\Z)", "DATASET"),
         (r"(DATASET/INCARNATION:)1-\d+", r"\1N"),
         (r"\b(tmq|pubsub|ring|rqp|console)-\S+-\d+-[0-9a-f]{8}\b( [0-9a-f]+\.\d+)?", r"\1-SESSION"),
         # depends on which lines arrived together
