@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.analytics.bench import Bench
 from benchmarks.analytics.reading import CORES, WARM_UP, rows_of
 from benchmarks.analytics.sessions import session
-from services.analytics.schema import Kind
+from services.redis_stream.schema import Kind
 
 LOOK_S = 0.1
 LOOP_S = 3.0

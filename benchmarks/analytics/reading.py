@@ -11,7 +11,7 @@ from pyspark.sql.functions import count, lit
 
 from benchmarks.analytics.bench import Bench
 from benchmarks.analytics.sessions import session
-from services.analytics.schema import Kind
+from services.redis_stream.schema import Kind
 
 COUNT = 10_000  # entries of one XRANGE of the loop
 CORES = {"one core": 1, "two cores": 2}

@@ -19,8 +19,6 @@ from services.analytics.clocks import ClockWrong
 from services.analytics.ending import INTERRUPTED, Ending, Starting
 from services.analytics.files import Files
 from services.analytics.lock import Locked
-from services.analytics.losses import DataLoss
-from services.analytics.options import OptionError
 from services.analytics.places import NoOutput, OutputError, check
 from services.analytics.planning import LaxerPlan, OtherStore
 from services.analytics.report.output import ReportRefused, give
@@ -28,6 +26,8 @@ from services.analytics.run import run
 from services.analytics.session import start
 from services.analytics.settings import SHAPES, TIMES_S, Settings, SettingsError, Shape
 from services.kit.logs import JsonLines
+from services.redis_stream.losses import DataLoss
+from services.redis_stream.options import OptionError
 from services.store.model import NotInitialised, StoreError, StoreUnavailable
 
 DONE, FAILED, USAGE, UNAVAILABLE, LOCKED = range(5)

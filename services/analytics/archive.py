@@ -15,16 +15,16 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from services.analytics.finding import open_store, streams
 from services.analytics.hour_files import HourFiles, Staged
-from services.analytics.options import Options
-from services.analytics.pieces import Part, parts, read
 from services.analytics.places import opened
 from services.analytics.plan import Plan
 from services.analytics.records import archived
-from services.analytics.schema import Kind, arrow_schema
 from services.analytics.settings import Settings, Shape
 from services.analytics.tasks import carried_out
+from services.redis_stream.finding import open_store, streams
+from services.redis_stream.options import Options
+from services.redis_stream.pieces import Part, parts, read
+from services.redis_stream.schema import Kind, arrow_schema
 
 LEAST_ROWS = 50_000  # least rows of a task
 TASKS_A_CORE = 3

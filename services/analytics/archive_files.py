@@ -12,7 +12,7 @@ from pyarrow.fs import FileSystem
 
 from services.analytics.places import OutputError, in_one_line
 from services.analytics.records import archive_schema
-from services.analytics.schema import Kind, conformed
+from services.redis_stream.schema import Kind, conformed
 
 FILE_OCTETS = 1 << 30  # then a new file begins: publishing copies files in a bucket, at most 5 GiB each
 NEEDED = {"stream", "id"}  # they identify a row, and every run writes them

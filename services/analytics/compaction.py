@@ -22,10 +22,10 @@ from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
 from services.analytics.publish import Move, done_file
 from services.analytics.records import archive_schema
-from services.analytics.schema import Kind
 from services.analytics.summaries import Summaries
 from services.analytics.tables import AGGREGATES
 from services.analytics.tasks import carried_out
+from services.redis_stream.schema import Kind
 
 MANY = 8  # small files of an hour that are not compacted
 ROWS_A_FILE = 2_000_000

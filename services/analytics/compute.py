@@ -24,7 +24,6 @@ from services.analytics.hours import Hours, has_ended, hour_path, hours_below, l
 from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
 from services.analytics.records import AT
-from services.analytics.schema import Kind
 from services.analytics.settings import Shape
 from services.analytics.table_files import (
     HOUR,
@@ -37,6 +36,7 @@ from services.analytics.table_files import (
 )
 from services.analytics.tables import AGGREGATES, CHANGES, DEATHS, DEPTHS, REDRIVES, TRAFFIC, Table
 from services.analytics.tasks import carried_out
+from services.redis_stream.schema import Kind
 
 log = logging.getLogger(__name__)
 LEAST_ROWS, MOST_ROWS = 500_000, 4_000_000  # of an hour and kind for one task

@@ -7,8 +7,8 @@ import hashlib
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.analytics.schema import TEXT
 from services.analytics.settings import FINGERPRINTED
+from services.redis_stream.schema import TEXT
 
 # Hex numbers of at least 8 digits, also joined by hyphens (UUIDs), and decimal numbers. One symbol for all, as some
 # hex numbers look like decimal ones.

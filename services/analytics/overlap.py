@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from services.analytics.archive_files import Foreign, named
 from services.analytics.files import Files
 from services.analytics.hours import hour_at, hour_path, hours_below, later
-from services.analytics.schema import Kind
+from services.redis_stream.schema import Kind
 from services.store.catalogue import BEGINNING, StreamReader, parse_id
 
 ASKED = 16  # ids at a time; their entries are transferred too

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from services.analytics.documents import NOTHING_ELSE, Hour, HourOrNone, Id, parsed
-from services.analytics.schema import Kind
 from services.analytics.settings import Shape
+from services.redis_stream.schema import Kind
 from services.store.catalogue import parse_id
 
 VERSION = 2

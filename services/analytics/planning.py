@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from services.analytics import clocks
 from services.analytics.files import Files
-from services.analytics.finding import known_streams, open_store, state_of
 from services.analytics.hours import hour_at, later
-from services.analytics.losses import DataLoss
-from services.analytics.options import Options
 from services.analytics.overlap import Overlap
 from services.analytics.plan import KINDS, Plan, Planned
 from services.analytics.publish import folder
-from services.analytics.schema import Kind
 from services.analytics.settings import Settings
 from services.analytics.state import State
+from services.redis_stream.finding import known_streams, open_store, state_of
+from services.redis_stream.losses import DataLoss
+from services.redis_stream.options import Options
+from services.redis_stream.schema import Kind
 from services.store.catalogue import BEGINNING, StreamReader, StreamState, parse_id
 
 # How long the position in a missing or unreadable stream is kept.

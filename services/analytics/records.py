@@ -13,8 +13,8 @@ from services.analytics.redaction import (
     redacted_octets,
     redacted_problems,
 )
-from services.analytics.schema import OCTETS, TEXT, TIME, Kind, arrow_schema
 from services.analytics.settings import Shape
+from services.redis_stream.schema import OCTETS, TEXT, TIME, Kind, arrow_schema
 
 EARLIEST_MS = 946_684_800_000  # the year 2000
 HOUR = "%Y-%m-%dT%H"

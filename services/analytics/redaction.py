@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.analytics.attributes import Attributes
-from services.analytics.schema import FIELDS, OCTETS, TEXT
 from services.analytics.stray_octets import as_octets, as_text
+from services.redis_stream.schema import FIELDS, OCTETS, TEXT
 
 REDACTED = "[redacted]"
 BODY = "body"  # name of the field

@@ -15,8 +15,8 @@ import pyarrow as pa
 from pydantic import BaseModel
 from pyspark.sql.pandas.types import from_arrow_type
 
-from services.analytics.schema import COLUMNS, Kind
 from services.analytics.tables import AGGREGATES, Table
+from services.redis_stream.schema import COLUMNS, Kind
 from services.store.report import Report
 
 PLACE = re.compile(r"(<!-- columns of (\w+) -->\n).*?(<!-- end -->)", re.S)

@@ -29,11 +29,11 @@ from services.analytics.planning import check_shape, check_store, freeze, with_r
 from services.analytics.publish import Move, Ready, read_state
 from services.analytics.report.output import staged_report
 from services.analytics.report.period import Gone
-from services.analytics.schema import Kind
 from services.analytics.settings import Settings
 from services.analytics.state import State
 from services.analytics.summaries import Summaries
 from services.analytics.tables import AGGREGATES
+from services.redis_stream.schema import Kind
 
 log = logging.getLogger(__name__)
 

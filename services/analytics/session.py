@@ -8,7 +8,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from services.analytics.settings import LOCAL
-from services.analytics.source import RedisStream
+from services.redis_stream.source import RedisStream
 
 CONFIG = {
     "spark.app.name": "penstock-analytics",

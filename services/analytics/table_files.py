@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from services.analytics.archive_files import named
 from services.analytics.files import Files
 from services.analytics.hours import hour_path
-from services.analytics.schema import conformed
 from services.analytics.tables import Table
+from services.redis_stream.schema import conformed
 
 HOUR = "at"  # column: the row's hour, 'YYYY-MM-DDTHH'
 READERS = 8  # files read at a time, as each is small and requests are slow

@@ -16,10 +16,10 @@ from services.analytics.files import Files
 from services.analytics.hours import hours_below
 from services.analytics.places import OutputError, opened
 from services.analytics.records import archive_schema
-from services.analytics.schema import Kind
 from services.analytics.settings import Shape
 from services.analytics.table_files import read_hours, table_path
 from services.analytics.tables import DEATHS
+from services.redis_stream.schema import Kind
 
 PATH = "archive/dead/day=2026-01-31/hour=09/a.parquet"
 HOUR = "2026-01-31T09"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.analytics import layout
-from services.analytics.columns import Origin, batch
-from services.analytics.schema import COLUMNS, Kind
+from services.redis_stream import layout
+from services.redis_stream.columns import Origin, batch
+from services.redis_stream.schema import COLUMNS, Kind
 from tests.analytics.streams import DEPTH, EDGE, LETTER, QUEUE
 
 LATEST_MS = 7_258_118_400_000

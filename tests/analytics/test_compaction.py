@@ -14,8 +14,8 @@ from services.analytics.archive_files import batches, is_known
 from services.analytics.compaction import Joined, Joining
 from services.analytics.places import opened
 from services.analytics.records import archived
-from services.analytics.schema import Kind
 from services.analytics.settings import Shape
+from services.redis_stream.schema import Kind
 from tests.analytics.test_records import NOW_MS, letters
 
 FOLDER = "archive/dead/day=2027-01-15/hour=08"

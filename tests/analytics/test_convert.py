@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from services.analytics import convert
-from services.analytics.convert import Convert, Problems
+from services.redis_stream import convert
+from services.redis_stream.convert import Convert, Problems
 
 ZEROS = b",".join([b"0"] * 16)
 GOOD = {

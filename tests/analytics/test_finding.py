@@ -7,11 +7,11 @@ import logging
 
 import pytest
 
-from services.analytics.finding import listed, streams, tell_of_loss
-from services.analytics.following import Following
-from services.analytics.losses import DataLoss
-from services.analytics.options import OptionError, Options
-from services.analytics.source import RedisReader
+from services.redis_stream.finding import listed, streams, tell_of_loss
+from services.redis_stream.following import Following
+from services.redis_stream.losses import DataLoss
+from services.redis_stream.options import OptionError, Options
+from services.redis_stream.source import RedisReader
 from services.store.catalogue.reading import StreamReader
 from services.store.model.keys import DomainKeys
 from tests.analytics.spark.entries import Entries

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from services.analytics.following import Following
-from services.analytics.options import Options
-from services.analytics.schema import COLUMNS, Kind
+from services.redis_stream.following import Following
+from services.redis_stream.options import Options
+from services.redis_stream.schema import COLUMNS, Kind
 from services.store.model.keys import DomainKeys
 from tests.analytics.streams import EDGE, LETTER, add, with_desk
 from tests.servers import Server

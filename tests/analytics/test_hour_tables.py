@@ -16,10 +16,10 @@ from services.analytics.aggregates.hour import Share, tables
 from services.analytics.aggregates.repeats import NAMED_BY
 from services.analytics.compute import BY_NAME
 from services.analytics.records import archive_schema
-from services.analytics.schema import Kind
 from services.analytics.settings import Shape
 from services.analytics.table_files import in_order, parquet
 from services.analytics.tables import COUNTERS, SUMS
+from services.redis_stream.schema import Kind
 
 HOUR = "2026-11-24T03"
 BEGIN = datetime(2026, 11, 24, 3, tzinfo=UTC)

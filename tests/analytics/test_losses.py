@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.analytics.losses import lost, missed, shortened
-from services.analytics.schema import Kind
-from services.analytics.stretches import Stream, Stretch, cut
+from services.redis_stream.losses import lost, missed, shortened
+from services.redis_stream.schema import Kind
+from services.redis_stream.stretches import Stream, Stretch, cut
 from services.store.catalogue.reading import BEGINNING, StreamReader, StreamState
 from tests.analytics.streams import KEY, add, numbered
 from tests.servers import Server

@@ -14,9 +14,9 @@ from services.analytics.hour_files import Staged
 from services.analytics.missing import MOST_HOURS, Missing, of_runs, since, with_run
 from services.analytics.plan import Plan
 from services.analytics.publish import done_file, plan_file
-from services.analytics.schema import Kind
 from services.analytics.settings import Shape
 from services.analytics.summaries import Summaries
+from services.redis_stream.schema import Kind
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_764_000_000_000  # 2025-11-24T16:00

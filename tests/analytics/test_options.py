@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services.analytics.options import OptionError, Options
-from services.analytics.schema import Kind
+from services.redis_stream.options import OptionError, Options
+from services.redis_stream.schema import Kind
 
 URL = "redis://127.0.0.1:6379"
 SAMPLES = {"url": URL, "kind": "samples"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from services.analytics.options import Options
-from services.analytics.pieces import TOGETHER, TOGETHER_OCTETS, parts, read
-from services.analytics.schema import COLUMNS, Kind
-from services.analytics.stretches import Stream
+from services.redis_stream.options import Options
+from services.redis_stream.pieces import TOGETHER, TOGETHER_OCTETS, parts, read
+from services.redis_stream.schema import COLUMNS, Kind
+from services.redis_stream.stretches import Stream
 from services.store.catalogue.reading import BEGINNING, StreamReader
 from tests.analytics.streams import KEY, add, numbered
 from tests.servers import Server

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from services.analytics.files import Files
 from services.analytics.hours import hour_at, later
-from services.analytics.losses import DataLoss
 from services.analytics.places import OutputError
 from services.analytics.plan import Plan
 from services.analytics.planning import LaxerPlan, freeze
@@ -19,6 +18,7 @@ from services.analytics.publish import done_file, plan_file, read_state
 from services.analytics.run import run
 from services.analytics.settings import Settings, Shape
 from services.analytics.state import STATE, State
+from services.redis_stream.losses import DataLoss
 from services.store.model.keys import DomainKeys, RegistryKeys
 from tests.analytics.spark.entries import Entries
 from tests.analytics.streams import EDGE

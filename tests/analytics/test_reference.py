@@ -7,9 +7,9 @@ from pathlib import Path
 
 from services.analytics import reference
 from services.analytics.__main__ import analytics
-from services.analytics.options import KNOWN
-from services.analytics.schema import Kind
 from services.analytics.tables import AGGREGATES
+from services.redis_stream.options import KNOWN
+from services.redis_stream.schema import Kind
 from services.store.model.buckets import CLASSES, PUT_S, WAIT_S
 
 PAGE = Path(__file__).parents[2] / "docs" / "analytics.md"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from services.analytics.columns import Origin, batch
-from services.analytics.schema import Kind
+from services.redis_stream.columns import Origin, batch
+from services.redis_stream.schema import Kind
 from services.store.catalogue.reading import BEGINNING, StreamReader
 from services.store.model.keys import DomainKeys
 from tests.servers import Server

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from services.analytics.schema import Kind
-from services.analytics.stretches import MOST_ASKED, Stream, Stretch, cut
+from services.redis_stream.schema import Kind
+from services.redis_stream.stretches import MOST_ASKED, Stream, Stretch, cut
 from services.store.catalogue.reading import BEGINNING, StreamReader
 from services.store.model.dead_letter import parse_id
 from tests.analytics.streams import KEY, add

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from services.analytics.aggregates import peaks
-from services.analytics.schema import Kind
+from services.redis_stream.schema import Kind
 from tests.analytics.test_hour_tables import BEGIN_MS, Hour, at, ids, sample, worked
 
 

@@ -16,9 +16,9 @@ from services.analytics.aggregates.depths import STATES, Depths
 from services.analytics.aggregates.repeats import NAMED_BY, repeats, suspects
 from services.analytics.aggregates.traffic import HISTOGRAMS, Edges, Traffic
 from services.analytics.archive_files import row_groups
-from services.analytics.schema import Kind
 from services.analytics.settings import Shape
 from services.analytics.tables import COUNTERS, SUMS
+from services.redis_stream.schema import Kind
 
 # columns with few different texts, read dictionary-encoded
 FEW = ("stream", "domain", "queue", "qid", "kind", "edge", "process", "reason", "origin", "pattern")

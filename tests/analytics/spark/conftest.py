@@ -18,7 +18,7 @@ from tests.analytics.spark.jvm import SHORT_LIVED
 from tests.servers import Server
 
 ROOT = Path(__file__).parents[3]
-PLACES = (ROOT, ROOT / "operator", ROOT / "services/analytics/plugin")
+PLACES = (ROOT, ROOT / "operator", ROOT / "services/redis_stream/plugin")
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ from services.analytics.files import Files
 from services.analytics.lock import Lock, Locked
 from services.analytics.records import archive_schema
 from services.analytics.run import run
-from services.analytics.schema import Kind
 from services.analytics.settings import Settings, Shape
+from services.redis_stream.schema import Kind
 from services.store.model.keys import DomainKeys
 from tests.analytics.spark.entries import HOUR_MS, Entries, fill_letters, fill_samples
 from tests.servers import Server

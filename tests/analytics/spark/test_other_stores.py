@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from services.analytics.losses import DataLoss
 from services.analytics.planning import OtherStore
 from services.analytics.run import run
 from services.analytics.tables import DEATHS
+from services.redis_stream.losses import DataLoss
 from services.store.model.keys import RegistryKeys
 from tests.analytics.spark.entries import Entries
 from tests.analytics.spark.test_aggregates import table

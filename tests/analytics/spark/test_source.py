@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
-from services.analytics.schema import COLUMNS, Kind
-from services.analytics.source import spark_schema
+from services.redis_stream.schema import COLUMNS, Kind
+from services.redis_stream.source import spark_schema
 from tests.analytics.spark.loading import ids, load
 from tests.analytics.streams import DEPTH, EDGE, KEY, LETTER, QUEUE, add, numbered, with_desk
 from tests.servers import Server, free_port

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.analytics import convert
-from services.analytics.convert import Problems
-from services.analytics.layout import DEAD, SAMPLES, VERSION, Field
-from services.analytics.schema import COLUMNS, FIELDS, OCTETS, TEXT, Kind, arrow_schema
+from services.redis_stream import convert
+from services.redis_stream.convert import Problems
+from services.redis_stream.layout import DEAD, SAMPLES, VERSION, Field
+from services.redis_stream.schema import COLUMNS, FIELDS, OCTETS, TEXT, Kind, arrow_schema
 
 Entry = list[Any]  # [id, [name, value, name, value, ...]]
 WHOLE = -1

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from services.analytics.columns import WHOLE
-from services.analytics.schema import Kind
 from services.outside.document import read_json
 from services.outside.url import BadUrl
+from services.redis_stream.columns import WHOLE
+from services.redis_stream.schema import Kind
 from services.store.catalogue import BEGINNING, LAST_NUMBER
 from services.store.redis import StoreUrl
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
-from services.analytics.columns import Entry, Origin, batch
-from services.analytics.finding import open_store, tell_of_loss
-from services.analytics.losses import is_told_of, missed
-from services.analytics.options import Options
-from services.analytics.stretches import Stream, Stretch, cut
+from services.redis_stream.columns import Entry, Origin, batch
+from services.redis_stream.finding import open_store, tell_of_loss
+from services.redis_stream.losses import is_told_of, missed
+from services.redis_stream.options import Options
+from services.redis_stream.stretches import Stream, Stretch, cut
 from services.store.catalogue import StreamReader
 
 # pages in one batch: large batches cost less per row, large pages would block the server

@@ -18,11 +18,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from services.analytics.finding import check_places, known_streams, open_store, streams, tell_of_loss
-from services.analytics.losses import lost, shortened
-from services.analytics.options import Options
-from services.analytics.pieces import parts, read
-from services.analytics.stretches import Stream
+from services.redis_stream.finding import check_places, known_streams, open_store, streams, tell_of_loss
+from services.redis_stream.losses import lost, shortened
+from services.redis_stream.options import Options
+from services.redis_stream.pieces import parts, read
+from services.redis_stream.stretches import Stream
 from services.store.catalogue import BEGINNING, StreamReader, parse_id
 
 Offsets = dict[str, str]  # id of the last entry read, by the stream's key; and SERVED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.analytics import convert
-from services.analytics.convert import Convert
+from services.redis_stream import convert
+from services.redis_stream.convert import Convert
 
 VERSION = b"1"  # of samples
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from services.analytics.schema import Kind
+from services.redis_stream.schema import Kind
 from services.store.catalogue import BEGINNING, LAST_NUMBER, StreamReader, next_id
 from services.store.catalogue import parse_id as parse
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.analytics.schema import COUNTS, INT, LONG, OCTETS, REASONS, TEXT, TIME
+from services.redis_stream.schema import COUNTS, INT, LONG, OCTETS, REASONS, TEXT, TIME
 from services.store.model import CLASSES
 
 LATEST_MS = 7_258_118_400_000  # the year 2200; later times are invalid

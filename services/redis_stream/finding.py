@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
-from services.analytics.losses import DataLoss, lost
-from services.analytics.options import OptionError, Options
-from services.analytics.schema import Kind
-from services.analytics.stretches import Stream
+from services.redis_stream.losses import DataLoss, lost
+from services.redis_stream.options import OptionError, Options
+from services.redis_stream.schema import Kind
+from services.redis_stream.stretches import Stream
 from services.store.catalogue import DeadStream, StreamReader, StreamState, parse_id
 from services.store.model import DomainKeys
 

@@ -6,8 +6,8 @@ nothing by earlier trimming.
 
 from __future__ import annotations
 
-from services.analytics.schema import Kind
-from services.analytics.stretches import Stream, Stretch
+from services.redis_stream.schema import Kind
+from services.redis_stream.stretches import Stream, Stretch
 from services.store.catalogue import BEGINNING, Page, StreamState, next_id, parse_id
 
 

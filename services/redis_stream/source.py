@@ -15,11 +15,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from services.analytics.finding import check_places, open_store, streams
-from services.analytics.following import Following
-from services.analytics.options import OptionError, Options
-from services.analytics.pieces import parts, read
-from services.analytics.schema import Kind, arrow_schema
+from services.redis_stream.finding import check_places, open_store, streams
+from services.redis_stream.following import Following
+from services.redis_stream.options import OptionError, Options
+from services.redis_stream.pieces import parts, read
+from services.redis_stream.schema import Kind, arrow_schema
 
 NAME = "redis_stream"
 
