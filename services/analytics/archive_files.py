@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
 from services.analytics.places import OutputError, in_one_line
-from services.analytics.records import archive_schema
+from services.analytics.cleaning.cleaning import archive_schema
 from services.redis_stream.schema import Kind, conformed
 
 FILE_OCTETS = 1 << 30  # then a new file begins: publishing copies files in a bucket, at most 5 GiB each

@@ -23,7 +23,7 @@ from services.analytics.files import Files
 from services.analytics.hours import Hours, has_ended, hour_path, hours_below, later
 from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
-from services.analytics.records import AT
+from services.analytics.cleaning.cleaning import AT
 from services.analytics.settings import Shape
 from services.analytics.table_files import (
     HOUR,

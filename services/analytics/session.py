@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Mapping
 
 from pyspark import SparkConf, SparkContext
@@ -15,19 +17,25 @@ CONFIG = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.parquet.compression.codec": "zstd",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # hours are texts of two digits
+    # hours of older outputs are texts of two digits
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # list on the driver, without a job
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # small tables: the defaults of 50 and 32 tasks for each look at a table's log cost seconds
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    "spark.databricks.delta.vacuum.parallelDelete.enabled": "true",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    # a batch that a killed run had begun is carried out with the settings of this one
+    "spark.sql.streaming.stopTimeout": "60s",
+    "spark.sql.streaming.minBatchesToRetain": "10",
     # no checksum files in the output
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
-    "spark.hadoop.parquet.summary.metadata.level": "NONE",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.python.worker.reuse": "true",
 }
 
@@ -41,28 +49,37 @@ def _master(settings: Mapping[str, str]) -> str:
     return settings.get("spark.master") or SparkConf().get("spark.master") or "local[*]"
 
 
-def start(master: str, driver_memory: str, conf: Iterable[str] = ()) -> SparkSession:
+def start(
+    master: str, driver_memory: str, conf: Iterable[str] = (), more: Mapping[str, str] | None = None
+) -> SparkSession:
     """Start Spark.
 
     Args:
         master: the master; '': that of spark-submit, otherwise local[*].
         driver_memory: heap of the driver, as for -Xmx.
         conf: NAME=VALUE each; they override the settings of the job.
+        more: settings that depend on the output.
     """
     said = {name: value for name, _, value in (each.partition("=") for each in conf)}
-    settings = {**CONFIG, "spark.driver.memory": driver_memory, **said}
+    settings = {**CONFIG, "spark.driver.memory": driver_memory, **(more or {}), **said}
     if master:
         settings["spark.master"] = master
-    if LOCAL.fullmatch(_master(settings)):  # no other machine needs to reach the driver
-        settings = {
-            **dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1"),
-            **settings,
-        }
+    if LOCAL.fullmatch(_master(settings)):
+        # no other machine needs to reach the driver; and workers are of this Python, whatever `python3` is
+        python = os.environ.get("PYSPARK_PYTHON", sys.executable)
+        own = dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
+        settings = {**own, "spark.pyspark.python": python, **settings}
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    spark.conf.set("spark.sql.shuffle.partitions", str(4 * spark.sparkContext.defaultParallelism))
+    if "spark.sql.shuffle.partitions" not in settings:
+        spark.conf.set("spark.sql.shuffle.partitions", str(2 * spark.sparkContext.defaultParallelism))
     spark.dataSource.register(RedisStream)
     return spark
+
+
+def settings_of_output(output: str) -> dict[str, str]:
+    """Return the settings that an output needs."""
+    return {}

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
+from services.redis_stream import schema
+from services.redis_stream.schema import Kind
 from services.store.model import PUT_S, WAIT_S
 
 
@@ -30,11 +33,18 @@ class Table:
     meaning: str
     keys: tuple[Column, ...]
     values: tuple[Column, ...]
+    folder: tuple[str, ...] = ("gold",)  # in the output
+    partitions: tuple[str, ...] = ("day",)
+
+    @property
+    def view(self) -> str:
+        """Return its name in SQL."""
+        return f"quarantine_{self.name}" if self.folder == ("quarantine",) else self.name
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Return all columns, day and hour first."""
-        return (*HOUR, *self.keys, *self.values)
+        return (*(HOUR if self.partitions else ()), *self.keys, *self.values)
 
     def key_names(self) -> list[str]:
         """Return the columns that identify a row, day and hour first."""
@@ -237,4 +247,55 @@ CHANGES = Table(
     ),
 )
 
-AGGREGATES = (TRAFFIC, DEPTHS, EDGES, DEATHS, ORIGINS, FAILURES, REDRIVES, CHANGES)
+GOLD = (TRAFFIC, DEPTHS, EDGES, DEATHS, ORIGINS, FAILURES, REDRIVES, CHANGES)
+
+RUNS = Table(
+    "runs",
+    "Runs of the job that ended.",
+    (Column("run", "string", "name of the run"),),
+    (
+        Column("dataset", "string", "id of the store's data; a store that lost its data has another one"),
+        Column("now_ms", "bigint", "the store's time at its beginning, ms since 1970"),
+        Column("dead", "bigint", "dead letters read, with those of earlier runs that were killed"),
+        Column("dead_quarantined", "bigint", "of them, unreadable"),
+        Column("dead_gone", "bigint", "dead letters that were redriven or removed before they were read"),
+        Column("samples", "bigint", "samples read"),
+        Column("samples_quarantined", "bigint", "of them, unreadable"),
+        Column("samples_lost", "bigint", "samples that were trimmed before they were read"),
+        Column("streams_lost", "bigint", "streams that lost an unknown number of entries"),
+        Column("is_maintained", "boolean", "whether it removed old rows and optimized the tables"),
+        Column("ends", "map<string,string>", "id up to which each stream was read, by its key"),
+        Column("added", "map<string,bigint>", "entries ever added to each stream, by its key"),
+        Column("known", "map<string,bigint>", "versions and lengths of tables, from which the next run counts"),
+        Column("seconds", "map<string,double>", "duration of each step in seconds"),
+    ),
+    folder=(),
+    partitions=(),
+)
+
+DATASET = Column("dataset", "string", "id of the store's data; a store that lost its data has another one")
+FOUND = (
+    Column("fingerprint", "string", "16 hex digits: the same for bodies that differ only in numbers"),
+    Column("pattern", "string", "the error with numbers replaced by 0, at most 200 characters"),
+)
+MEANINGS = {
+    Kind.DEAD: "Dead letters as they were read, each once; redacted. Rows with a `problem` are unreadable.",
+    Kind.SAMPLES: "Samples as they were read, each once. Rows with a `problem` are unreadable.",
+}
+
+
+def _of_source(kind: Kind, folder: str, partitions: tuple[str, ...], meaning: str) -> Table:
+    columns = [
+        Column(each.name, from_arrow_type(each.type).simpleString(), each.meaning) for each in schema.COLUMNS[kind]
+    ]
+    found = FOUND if kind is Kind.DEAD else ()
+    keys, values = columns[:2], columns[2:]
+    return Table(kind, meaning, (DATASET, *keys), (*values, *found), (folder,), partitions)
+
+
+BRONZE = {kind: _of_source(kind, "bronze", ("day", "hour"), meaning) for kind, meaning in MEANINGS.items()}
+QUARANTINE = {
+    kind: _of_source(kind, "quarantine", ("day",), f"Unreadable {what}, with the reason as `problem`.")
+    for kind, what in ((Kind.DEAD, "dead letters"), (Kind.SAMPLES, "samples"))
+}
+ALL = (*BRONZE.values(), *QUARANTINE.values(), *GOLD, RUNS)

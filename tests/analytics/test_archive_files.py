@@ -15,7 +15,7 @@ from services.analytics.compaction import Joined, Joining
 from services.analytics.files import Files
 from services.analytics.hours import hours_below
 from services.analytics.places import OutputError, opened
-from services.analytics.records import archive_schema
+from services.analytics.cleaning.cleaning import archive_schema
 from services.analytics.settings import Shape
 from services.analytics.table_files import read_hours, table_path
 from services.analytics.tables import DEATHS

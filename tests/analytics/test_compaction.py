@@ -13,7 +13,7 @@ from services.analytics import compaction
 from services.analytics.archive_files import batches, is_known
 from services.analytics.compaction import Joined, Joining
 from services.analytics.places import opened
-from services.analytics.records import archived
+from services.analytics.cleaning.cleaning import archived
 from services.analytics.settings import Shape
 from services.redis_stream.schema import Kind
 from tests.analytics.test_records import NOW_MS, letters

@@ -13,7 +13,7 @@ from pyarrow.fs import FileSystem
 
 from services.analytics import hour_files
 from services.analytics.hour_files import HourFiles, folder_of
-from services.analytics.records import archived
+from services.analytics.cleaning.cleaning import archived
 from services.analytics.settings import Shape
 from services.redis_stream.schema import Kind
 from tests.analytics.test_records import NOW_MS, letters

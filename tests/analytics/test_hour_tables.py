@@ -15,7 +15,7 @@ from pyarrow.fs import LocalFileSystem
 from services.analytics.aggregates.hour import Share, tables
 from services.analytics.aggregates.repeats import NAMED_BY
 from services.analytics.compute import BY_NAME
-from services.analytics.records import archive_schema
+from services.analytics.cleaning.cleaning import archive_schema
 from services.analytics.settings import Shape
 from services.analytics.table_files import in_order, parquet
 from services.analytics.tables import COUNTERS, SUMS

@@ -23,7 +23,7 @@ from benchmarks.analytics.letters import EDGES, KINDS, ORIGINS, REASONS, UNIQUE,
 from benchmarks.analytics.samples import samples
 from benchmarks.kept import Kept, result_name
 from benchmarks.machine import describe
-from services.analytics.fingerprint import fingerprints, patterns
+from services.analytics.cleaning.fingerprint import fingerprints, patterns
 
 DAY = Day(12_000, 900, 1_795_000_000_000)
 KEYS = [(f"orders.{number}", f"key{number}") for number in range(8)]

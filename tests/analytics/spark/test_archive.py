@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from services.analytics.files import Files
 from services.analytics.lock import Lock, Locked
-from services.analytics.records import archive_schema
+from services.analytics.cleaning.cleaning import archive_schema
 from services.analytics.run import run
 from services.analytics.settings import Settings, Shape
 from services.redis_stream.schema import Kind

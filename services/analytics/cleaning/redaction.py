@@ -9,8 +9,8 @@ import msgpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.analytics.attributes import Attributes
-from services.analytics.stray_octets import as_octets, as_text
+from services.analytics.cleaning.attributes import Attributes
+from services.analytics.cleaning.stray_octets import as_octets, as_text
 from services.redis_stream.schema import FIELDS, OCTETS, TEXT
 
 REDACTED = "[redacted]"

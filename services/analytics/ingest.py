@@ -1,0 +1,70 @@
+"""Append what the store has to bronze: one streaming query for each kind, exactly once by its checkpoint.
+
+A lost checkpoint doubles nothing: the query then begins behind the greatest id of each stream in bronze.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from services.analytics import output
+from services.analytics.cleaning.cleaning import cleaned
+from services.analytics.preflight import Seen
+from services.analytics.settings import Settings
+from services.redis_stream.schema import Kind
+from services.redis_stream.source import NAME
+
+PART = sql.substring_index  # of an id, `<ms>-<number>`; both parts may have 64 bits
+
+
+def path(settings: Settings, kind: Kind) -> str:
+    """Return the path of the bronze table of a kind."""
+    return output.spark_path(settings.output, "bronze", kind)
+
+
+def ingest(spark: SparkSession, settings: Settings, kind: Kind, seen: Seen) -> None:
+    """Append all entries up to the ends that were seen. A batch that a killed run began is finished first.
+
+    Raises StreamingQueryException.
+    """
+    if not (ends := seen.ends(kind)):
+        return
+    checkpoint = f"_checkpoints/{seen.dataset}/{kind}"
+    options = {
+        "url": settings.store,
+        "kind": kind,
+        "end": json.dumps(ends),
+        "bodies": settings.read_bodies() if kind is Kind.DEAD else "full",
+        "failOnDataLoss": str(settings.fail_on_loss),
+        "connectTimeoutS": str(settings.patience_s),
+    }
+    if not output.exists(settings.output, f"{checkpoint}/offsets"):
+        options["start"] = json.dumps(_read(spark, settings, kind, seen))
+    rows = spark.readStream.format(NAME).options(**options).load()
+    columns = spark.read.format("delta").load(path(settings, kind)).columns
+    bronze = cleaned(rows, kind, settings, seen.now_ms).withColumn("dataset", sql.lit(seen.dataset))
+    query = (
+        bronze.select(*(f"`{name}`" for name in columns))
+        .writeStream.format("delta")
+        .queryName(f"ingest {kind}")
+        .option("checkpointLocation", output.spark_path(settings.output, checkpoint))
+        .trigger(availableNow=True)
+        .start(path(settings, kind))
+    )
+    query.awaitTermination()
+
+
+def _read(spark: SparkSession, settings: Settings, kind: Kind, seen: Seen) -> dict[str, str]:
+    """Return the greatest id in bronze of each stream of this store that still exists."""
+    bronze = spark.read.format("delta").load(path(settings, kind))
+    found = greatest_ids(bronze.where(sql.col("dataset") == seen.dataset)).collect()
+    return {row.stream: row.id for row in found if row.stream in seen.streams}
+
+
+def greatest_ids(bronze: DataFrame) -> DataFrame:
+    """Return `stream` and the greatest `id` of each stream; ids are compared as pairs of numbers."""
+    parts = [PART("id", "-", at).cast("decimal(20,0)") for at in (1, -1)]
+    return bronze.groupBy("stream").agg(sql.max_by("id", sql.struct(*parts)).alias("id"))

@@ -1,0 +1,179 @@
+"""Run the job once: read the store into bronze, compute gold, maintain the tables, note the run, write the report.
+
+Each step can be repeated: a run that was killed anywhere is continued by the next one, by the checkpoints of the
+streaming queries and the logs of the Delta tables.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sql
+
+from services.analytics import delta, maintenance, output, preflight, runs
+from services.analytics.gold.rewrite import Scope, rewrite
+from services.analytics.ingest import ingest
+from services.analytics.preflight import KINDS, Seen
+from services.analytics.report.output import Of, give, write_report
+from services.analytics.runs import Counted, Run
+from services.analytics.settings import Settings
+from services.analytics.tables import ALL, BRONZE, GOLD, QUARANTINE, RUNS, Table
+from services.redis_stream.schema import Kind
+
+ALL_FILES = 1_000_000  # of one batch: each hour is computed once in a run
+log = logging.getLogger(__name__)
+
+
+def create(spark: SparkSession, place: str) -> None:
+    """Create the tables of an output that do not exist, and check the others. Raises TableError."""
+    for table in ALL:
+        delta.ensure(spark, place, table)
+
+
+def following(settings: Settings) -> Settings:
+    """Return the settings of the next run of a process that repeats it: named by the second."""
+    return replace(settings, run=f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}")
+
+
+def run(spark: SparkSession, settings: Settings, seen: Seen) -> None:
+    """Run the job once.
+
+    Raises OtherStore, ClockWrong, DataLoss, StoreError, OutputError, DeltaError, PySparkException.
+    """
+    Job(spark, settings, seen).run()
+
+
+class Job:
+    """One run."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, seen: Seen) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._seen = seen
+        self._seconds: dict[str, float] = {}
+        self._is_computed = False
+
+    def run(self) -> None:
+        """Carry out all steps."""
+        with self._step("tables"):
+            create(self._spark, self._settings.output)
+        if not runs.is_done(self._spark, self._settings):
+            self._carry_out(runs.last(self._spark, self._settings))
+        else:
+            log.info("this run is already done", extra={"action": "nothing", "run": self._settings.run})
+        give(self._settings)
+
+    def _carry_out(self, previous: Row | None) -> None:
+        lost = preflight.compare(self._settings, self._seen, runs.before(previous))
+        for kind in KINDS:
+            with self._step(f"ingest_{kind}"):
+                ingest(self._spark, self._settings, kind, self._seen)
+        with self._step("gold"):
+            self._compute()
+        counted = Counted(self._spark, self._settings, previous)
+        row = self._row(counted, previous, len(lost))
+        with self._step("maintenance"):
+            is_maintained = self._maintained(counted)
+        with self._step("report"):
+            self._report(row)
+        row = replace(row, is_maintained=is_maintained, known=counted.known, seconds=self._seconds)
+        runs.append(self._spark, self._settings, row)
+        log.info("run done", extra={"action": "done", "summary": json.dumps(row.counts())})
+
+    def _row(self, counted: Counted, previous: Row | None, lost: int) -> Run:
+        read = {kind: counted.appended(kind) for kind in KINDS}
+        bad = {kind: counted.quarantined(kind) for kind in KINDS}
+        gone = {kind: runs.missing(self._seen, previous, kind, read[kind]) for kind in KINDS}
+        return Run(
+            run=self._settings.run,
+            dataset=self._seen.dataset,
+            now_ms=self._seen.now_ms,
+            dead=read[Kind.DEAD],
+            dead_quarantined=bad[Kind.DEAD],
+            dead_gone=gone[Kind.DEAD],
+            samples=read[Kind.SAMPLES],
+            samples_quarantined=bad[Kind.SAMPLES],
+            samples_lost=gone[Kind.SAMPLES],
+            streams_lost=lost,
+            is_maintained=False,
+            ends={key: place.last for key, place in self._seen.streams.items()},
+            added={key: place.added for key, place in self._seen.streams.items()},
+            known=counted.known,
+            seconds=self._seconds,
+        )
+
+    def _compute(self) -> None:
+        """Compute the hours of gold whose rows in bronze are new."""
+        rows = [self._new_rows(kind) for kind in KINDS]
+        query = (
+            rows[0]
+            .unionByName(rows[1])
+            .writeStream.queryName("gold")
+            .option("checkpointLocation", output.spark_path(self._settings.output, "_checkpoints/gold"))
+            .trigger(availableNow=True)
+            .foreachBatch(self._compute_batch)
+            .start()
+        )
+        query.awaitTermination()
+        if not self._is_computed:  # hours that ended since the last run are judged
+            rewrite(self._spark, self._settings.output, {}, self._scope())
+
+    def _new_rows(self, kind: Kind) -> DataFrame:
+        stream = self._spark.readStream.format("delta").option("maxFilesPerTrigger", ALL_FILES)
+        bronze = stream.option("skipChangeCommits", "true").load(self._path(BRONZE[kind]))
+        return bronze.select(sql.lit(kind).alias("kind"), "day", "hour", sql.isnotnull("problem").alias("is_bad"))
+
+    def _compute_batch(self, batch: DataFrame, _number: int) -> None:
+        touched: dict[Kind, set[str]] = defaultdict(set)
+        bad: dict[Kind, set[str]] = defaultdict(set)
+        for row in batch.distinct().collect():
+            (bad if row.is_bad else touched)[Kind(row.kind)].add(f"{row.day}T{row.hour}")
+        for kind, hours in bad.items():
+            self._quarantine(kind, hours)
+        rewrite(self._spark, self._settings.output, touched, self._scope())
+        self._is_computed = True
+
+    def _quarantine(self, kind: Kind, hours: set[str]) -> None:
+        """Copy the unreadable rows of some hours."""
+        where = delta.of_hours(hours)
+        rows = self._spark.read.format("delta").load(self._path(BRONZE[kind])).where(where)
+        delta.replace(rows.where("problem IS NOT NULL"), self._path(QUARANTINE[kind]), where)
+
+    def _scope(self) -> Scope:
+        settings, now_ms = self._settings, self._seen.now_ms
+        first = maintenance.first_day(settings, now_ms)
+        return Scope(settings.top, settings.objective, settings.week_days, settings.report_hours, now_ms, first)
+
+    def _maintained(self, counted: Counted) -> bool:
+        """Maintain the tables if a day has begun since the last time, and return whether it did."""
+        if not maintenance.is_due(runs.last_maintained_ms(self._spark, self._settings), self._seen.now_ms):
+            return False
+        paths = [self._path(table) for table in (*BRONZE.values(), *QUARANTINE.values(), *GOLD)]
+        maintenance.maintain(self._spark, self._settings, self._seen.now_ms, paths)
+        for kind in KINDS:
+            counted.settle(kind)
+        return True
+
+    def _missing(self, row: Run) -> dict[str, int]:
+        return {}
+
+    def _report(self, row: Run) -> None:
+        write_report(self._spark, self._settings, Of(row.run, row.now_ms, row.counts(), self._missing(row)))
+
+    def _path(self, table: Table) -> str:
+        return delta.path(self._settings.output, table)
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        begin = time.monotonic()
+        yield
+        self._seconds[name] = round(time.monotonic() - begin, 3)
+        log.info("step done", extra={"action": "step", "step": name, "seconds": self._seconds[name]})
