@@ -1,2 +1,0 @@
-def missing(): return []
-def install(): pass
