@@ -1,0 +1,157 @@
+"""Rewrite the hours of the gold tables that new rows of bronze touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from services.analytics.gold.changes import changes
+from services.analytics.gold.create import in_threads, retried, table_path
+from services.analytics.gold.deaths import deaths
+from services.analytics.gold.depths import depths
+from services.analytics.gold.edges import edges
+from services.analytics.gold.failures import failures
+from services.analytics.gold.hours import condition, has_ended, later
+from services.analytics.gold.origins import origins
+from services.analytics.gold.redrives import redrives
+from services.analytics.gold.repeats import repeats, without
+from services.analytics.gold.traffic import traffic
+from services.analytics.tables import (
+    CHANGES,
+    DEATHS,
+    DEPTHS,
+    EDGES,
+    FAILURES,
+    ORIGINS,
+    REDRIVES,
+    TRAFFIC,
+    Table,
+)
+from services.redis_stream.schema import Kind
+
+Rows = Callable[[], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What decides about the rows of the gold tables."""
+
+    now_ms: int  # changes are computed of hours that have ended
+    top: int = 50  # rows of a queue and hour in origins and failures
+    objective: float = 0.999  # share of puts to be accepted
+    week_days: int = 7  # history that changes are compared with
+    report_hours: int = 24  # changes of the last hours are computed again
+    first: str = ""  # hours before it are not rewritten: retention removes them
+
+
+def rewrite(
+    spark: SparkSession, output: str, touched: Mapping[Kind, set[str]], settings: Settings
+) -> set[str]:
+    """Compute the touched hours of all tables from bronze, and return these hours.
+
+    A repetition writes the same rows. The tables must exist (`create`).
+
+    Args:
+        spark: a session with Delta.
+        output: the folder with `bronze` and `gold`.
+        touched: hours of new rows, 'YYYY-MM-DDTHH', by kind.
+        settings: what decides about the rows.
+    """
+    hours = {
+        Kind.DEAD: {*touched.get(Kind.DEAD, ())},
+        # differences and repeats look back one hour
+        Kind.SAMPLES: {later(hour, by) for hour in touched.get(Kind.SAMPLES, ()) for by in (0, 1)},
+    }
+    hours = {kind: {hour for hour in of if hour >= settings.first} for kind, of in hours.items()}
+    gold = _Gold(spark, output)
+    _write_hours(gold, hours, settings)
+    every = hours[Kind.DEAD] | hours[Kind.SAMPLES]
+    if every:
+        _write_derived(gold, every, settings)
+    return every
+
+
+class _Gold:
+    """The tables of an output."""
+
+    def __init__(self, spark: SparkSession, output: str) -> None:
+        self._spark = spark
+        self._output = output
+
+    def bronze(self, kind: Kind, hours: set[str]) -> DataFrame:
+        """Return the well rows of the hours."""
+        rows = self._spark.read.format("delta").load(f"{self._output.rstrip('/')}/bronze/{kind}")
+        return rows.where(condition(hours)).where(F.col("problem").isNull())
+
+    def read(self, table: Table, where: str) -> DataFrame:
+        """Return rows of a gold table."""
+        return self._spark.read.format("delta").load(table_path(self._output, table)).where(where)
+
+    def write(self, table: Table, rows: DataFrame, hours: set[str]) -> None:
+        """Replace the rows of the hours in one commit, one file a day."""
+        days = len({hour[:10] for hour in hours})
+        sorted_rows = (
+            rows.where(condition(hours)).repartition(days, "day").sortWithinPartitions(*table.key_names())
+        )
+        (
+            sorted_rows.write.format("delta")
+            .mode("overwrite")
+            .option("replaceWhere", condition(hours))
+            .save(table_path(self._output, table))
+        )
+
+
+def _write_hours(gold: _Gold, hours: Mapping[Kind, set[str]], settings: Settings) -> None:
+    """Write the tables that are computed from bronze."""
+    of_dead, of_samples = hours[Kind.DEAD], hours[Kind.SAMPLES]
+    tables: dict[Table, tuple[Rows, set[str]]] = {}
+    if of_samples:
+        samples = gold.bronze(Kind.SAMPLES, of_samples | {later(hour, -1) for hour in of_samples})
+        again = repeats(samples).persist()
+        once = without(samples, again)
+        tables[TRAFFIC] = lambda: traffic(once, settings.objective), of_samples
+        tables[DEPTHS] = lambda: depths(samples), of_samples
+        tables[EDGES] = lambda: edges(once), of_samples
+    if of_dead:
+        dead = gold.bronze(Kind.DEAD, of_dead)
+        tables[FAILURES] = lambda: failures(dead, settings.top), of_dead
+        tables[DEATHS] = lambda: deaths(dead), of_dead
+        tables[ORIGINS] = lambda: origins(dead, settings.top), of_dead
+    _write_all(gold, tables)
+    if of_samples:
+        again.unpersist()
+
+
+def _write_derived(gold: _Gold, hours: set[str], settings: Settings) -> None:
+    """Write the tables that are computed from other gold tables."""
+    oldest = later(min(hours), 1 - settings.report_hours - 24 * settings.week_days)
+    since = f"day >= '{oldest[:10]}'"
+    week = (gold.read(TRAFFIC, since), gold.read(DEPTHS, since), gold.read(DEATHS, since))
+    known = _hours_of(week)
+    last = {later(known[-1], -number) for number in range(settings.report_hours)} if known else set()
+    judged = sorted(hour for hour in hours | last if has_ended(hour, settings.now_ms))
+    of_hours = condition(hours)
+    tables: dict[Table, tuple[Rows, set[str]]] = {
+        CHANGES: (lambda: changes(week, judged, known, settings.week_days), hours | {*judged}),
+        REDRIVES: (lambda: redrives(gold.read(DEATHS, of_hours), gold.read(DEPTHS, of_hours)), hours),
+    }
+    _write_all(gold, tables)
+
+
+def _write_all(gold: _Gold, tables: Mapping[Table, tuple[Rows, set[str]]]) -> None:
+    def write(table: Table) -> None:
+        rows, hours = tables[table]
+        retried(lambda: gold.write(table, rows(), hours))
+
+    in_threads(tables, write)
+
+
+def _hours_of(tables: Iterable[DataFrame]) -> list[str]:
+    """Return the hours with rows in any of the tables, in order."""
+    hours = [table.select("day", "hour").distinct() for table in tables]
+    found = reduce(DataFrame.union, hours).distinct().collect()
+    return sorted(f"{row['day']}T{row['hour']}" for row in found)
