@@ -66,8 +66,8 @@ class Jar:
 
 def locked() -> list[Jar]:
     """Return the jars of the lock."""
-    lines = (line.split() for line in LOCK.read_text("utf-8").splitlines() if not line.startswith("#"))
-    return [Jar(*name.split(":", 2), sha256=sha256) for name, sha256 in lines]
+    lines = LOCK.read_text("utf-8").splitlines()
+    return [Jar(*re.split("[: ]", line)) for line in lines if not line.startswith("#")]
 
 
 def jar_folder() -> Path:
