@@ -13,11 +13,10 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
-from services.analytics import flags, job, output, preflight
+from services.analytics import flags, jars, job, output, preflight
 from services.analytics.ending import INTERRUPTED, Ending, Starting
 from services.analytics.failures import DONE, is_internal, told
 from services.analytics.importing import import_output
-from services.analytics.jars import install, missing
 from services.analytics.session import settings_of_output, start
 from services.analytics.settings import Settings, SettingsError, check_spark
 from services.analytics.sql import register, show
@@ -111,7 +110,7 @@ def import_command(output: str, master: str, driver_memory: str, conf: tuple[str
 @analytics.command("jars")
 def jars_command() -> None:
     """Install the Java archives of Delta Lake and S3 beside PySpark's, by version and hash."""
-    install()
+    sys.exit(jars.main())
 
 
 def _carried_out(work: Callable[[Callable[[SparkSession], None]], None]) -> int:
@@ -129,7 +128,7 @@ def _carried_out(work: Callable[[Callable[[SparkSession], None]], None]) -> int:
     except KeyboardInterrupt:  # there is nothing to stop yet
         log.error("interrupted during startup; no work was started", extra={"action": "failed"})
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the last line must name any error
+    except Exception as error:
         if endings and endings[0].code:
             return endings[0].code
         code, text = told(error)
@@ -142,7 +141,7 @@ def _carried_out(work: Callable[[Callable[[SparkSession], None]], None]) -> int:
 
 
 def _started(place: str, master: str, driver_memory: str, conf: tuple[str, ...]) -> SparkSession:
-    if absent := missing():
+    if absent := jars.missing():
         raise SettingsError(f"Java archives of Delta Lake are missing ({absent[0]}, ...): run `penstock analytics jars`")
     begin = time.monotonic()
     spark = start(master, driver_memory, conf, settings_of_output(place))

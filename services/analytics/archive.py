@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from services.analytics.cleaning.cleaning import archived
 from services.analytics.hour_files import HourFiles, Staged
 from services.analytics.places import opened
 from services.analytics.plan import Plan
-from services.analytics.cleaning.cleaning import archived
 from services.analytics.settings import Settings, Shape
 from services.analytics.tasks import carried_out
 from services.redis_stream.finding import open_store, streams

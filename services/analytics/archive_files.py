@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
-from services.analytics.places import OutputError, in_one_line
 from services.analytics.cleaning.cleaning import archive_schema
+from services.analytics.places import OutputError, in_one_line
 from services.redis_stream.schema import Kind, conformed
 
 FILE_OCTETS = 1 << 30  # then a new file begins: publishing copies files in a bucket, at most 5 GiB each

@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 
 from services.analytics.archive_files import FILE_OCTETS, batches, is_known
 from services.analytics.begun import limit_of, read_begun
+from services.analytics.cleaning.cleaning import archive_schema
 from services.analytics.compute import Compute
 from services.analytics.files import Files
 from services.analytics.hours import days_below, hour_path, hours_of_day, later
 from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
 from services.analytics.publish import Move, done_file
-from services.analytics.cleaning.cleaning import archive_schema
 from services.analytics.summaries import Summaries
 from services.analytics.tables import AGGREGATES
 from services.analytics.tasks import carried_out

@@ -19,11 +19,11 @@ from services.analytics.aggregates.depths import redrives
 from services.analytics.aggregates.hour import Share, tables
 from services.analytics.archive import Written
 from services.analytics.archive_files import number_of_rows
+from services.analytics.cleaning.cleaning import AT
 from services.analytics.files import Files
 from services.analytics.hours import Hours, has_ended, hour_path, hours_below, later
 from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
-from services.analytics.cleaning.cleaning import AT
 from services.analytics.settings import Shape
 from services.analytics.table_files import (
     HOUR,

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import random
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from services.analytics import output as places
-from services.analytics.tables import Table
+from services.analytics.tables import Column, Table
 
-TRIES = 5  # of a write that collides with that of another job
-CONFLICT = "DELTA_CONCURRENT"  # in errors of Delta
-PROTOCOL_CHANGED = "DELTA_PROTOCOL_CHANGED"  # two jobs created the same table
-T = TypeVar("T")
+THREADS = 4  # statements at a time: most of their time is latency
+TRIES = 5  # of a statement that collides with another job
+PAUSE_S = 0.5  # before the second try; doubled before each further one
+COLLISIONS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+Result = TypeVar("Result")
 
 
 class TableError(Exception):
-    """A table is not as this version knows it; the text says what to do."""
+    """A table is not one of this version; the text says what to do."""
 
 
 def path(output: str, table: Table) -> str:
@@ -30,79 +31,84 @@ def path(output: str, table: Table) -> str:
     return places.spark_path(output, *table.folder, table.name)
 
 
-def exists(spark: SparkSession, place: str) -> bool:
-    """Return whether there is a Delta table."""
-    tables = spark.sparkContext._jvm.io.delta.tables.DeltaTable  # type: ignore[union-attr]  # noqa: SLF001 - only `delta-spark` for Python has it otherwise
-    return bool(tables.isDeltaTable(spark._jsparkSession, place))  # noqa: SLF001
+def read(spark: SparkSession, output: str, table: Table) -> DataFrame:
+    """Return the rows of a table."""
+    return spark.read.format("delta").load(path(output, table))
 
 
-def ensure(spark: SparkSession, output: str, table: Table) -> None:
-    """Create a table, or check that the existing one has the columns of this version and add those that it lacks.
+def exists(output: str, table: Table) -> bool:
+    """Return whether there is such a table."""
+    return places.exists(output, "/".join((*table.folder, table.name, "_delta_log")))
 
-    Raises TableError.
+
+def create(spark: SparkSession, output: str, tables: Iterable[Table]) -> None:
+    """Create missing tables, and add missing columns to older ones. Raises TableError.
+
+    Two jobs may do so at the same time.
     """
-    place = path(output, table)
-    if not exists(spark, place):
-        retried(lambda: _create(spark, place, table))
-        return
-    there = {field.name: field.dataType.simpleString() for field in spark.read.format("delta").load(place).schema}
-    wanted = {field.name: field.dataType.simpleString() for field in table.schema()}
-    other = [name for name, kind in there.items() if wanted.get(name) != kind]
-    if other:
+    in_threads(tables, lambda table: retried(lambda: _create(spark, output, table)))
+
+
+def _create(spark: SparkSession, output: str, table: Table) -> None:
+    name = f"delta.{_quoted(path(output, table))}"
+    if not exists(output, table):
+        columns = ", ".join(map(_column, table.columns))
+        partitions = f"PARTITIONED BY ({', '.join(table.partitions)})" if table.partitions else ""
+        text = f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING DELTA {partitions}"
+        spark.sql(f"{text} COMMENT {_text(table.meaning)}")
+    there = {each.name: each.dataType.simpleString() for each in spark.table(name).schema}
+    _check(table, there)
+    if missing := [each for each in table.columns if each.name not in there]:
+        spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(_column, missing))})")
+
+
+def _check(table: Table, there: dict[str, str]) -> None:
+    known = {each.name: each.type for each in table.columns}
+    if unknown := sorted({*there} - {*known}):
         raise TableError(
-            f"the table {table.view} has the column {other[0]} {there[other[0]]}, which this version does not know: it "
-            "was written by a newer version, or changed by hand; run that version, or give another --output"
+            f"the table {table.view} has columns that this version does not know: {', '.join(unknown)}; a newer version "
+            "has written it: use that version, or another --output"
         )
-    for column in (each for each in table.columns if each.name not in there):
-        add = f"ALTER TABLE delta.`{place}` ADD COLUMNS ({_definition(table, column.name)})"
-        retried(lambda statement=add: spark.sql(statement))
+    for name, found in there.items():
+        if found != known[name]:
+            raise TableError(
+                f"the table {table.view}: column {name} has the type {found} instead of {known[name]}; move its folder "
+                "away, so that the table is made again, or use another --output"
+            )
 
 
-def _create(spark: SparkSession, place: str, table: Table) -> None:
-    columns = ", ".join(_definition(table, each.name) for each in table.columns)
-    partitions = f"PARTITIONED BY ({', '.join(table.partitions)})" if table.partitions else ""
-    spark.sql(
-        f"CREATE TABLE IF NOT EXISTS delta.`{place}` ({columns}) USING delta {partitions} COMMENT {_text(table.meaning)}"
-    )
+def _column(column: Column) -> str:
+    return f"{_quoted(column.name)} {column.type} COMMENT {_text(column.meaning)}"
 
 
-def _definition(table: Table, name: str) -> str:
-    column = next(each for each in table.columns if each.name == name)
-    return f"`{column.name}` {column.type} COMMENT {_text(column.meaning)}"
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _text(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def of_hours(hours: Iterable[str]) -> str:
-    """Return the SQL condition of some hours, 'YYYY-MM-DDTHH' each."""
-    days: dict[str, list[str]] = defaultdict(list)
-    for each in sorted(hours):
-        days[each[:10]].append(each[11:])
-    found = (f"(day = '{day}' AND hour IN ({_listed(own)}))" for day, own in days.items())
-    return " OR ".join(found) or "false"
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(f"'{word}'" for word in words)
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def replace(rows: DataFrame, place: str, where: str) -> None:
-    """Replace the rows of a table that satisfy a condition, in one transaction."""
-    writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", where)
-    retried(lambda: writer.save(place))
+    """Replace the rows of a table that satisfy a condition, in one commit."""
+    rows.write.format("delta").mode("overwrite").option("replaceWhere", where).save(place)
 
 
-def retried(work: Callable[[], T]) -> T:
-    """Return the result of a write that is repeated if another job changed the table at the same time."""
-    for left in range(TRIES - 1, -1, -1):
+def in_threads(tables: Iterable[Table], work: Callable[[Table], None]) -> None:
+    """Do the work for some tables at a time; the first error is raised when all have ended."""
+    with ThreadPoolExecutor(THREADS) as threads:
+        for each in [threads.submit(work, table) for table in tables]:
+            each.result()
+
+
+def retried(work: Callable[[], Result]) -> Result:
+    """Return the result of the work; after a collision with another job it is repeated."""
+    for number in range(TRIES - 1):
         try:
             return work()
-        except (PySparkException, Py4JError) as error:
-            text = str(error)
-            if not left or (CONFLICT not in text and PROTOCOL_CHANGED not in text):
+        except (PySparkException, Py4JJavaError) as error:
+            if not any(each in str(error) for each in COLLISIONS):
                 raise
-            time.sleep(random.uniform(0.1, 1.0))
-    raise AssertionError("unreachable")
+            # two jobs that collided do not meet again
+            time.sleep(PAUSE_S * 2**number * random.uniform(0.5, 1.5))
+    return work()

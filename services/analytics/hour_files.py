@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
 from services.analytics.archive_files import FILE_OCTETS
-from services.analytics.places import make_folder_of
 from services.analytics.cleaning.cleaning import by_hour
+from services.analytics.places import make_folder_of
 from services.redis_stream.schema import Kind
 
 SPLIT_ROWS = 20_000  # rows that are split by hour together

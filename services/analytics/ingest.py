@@ -10,19 +10,15 @@ import json
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from services.analytics import output
+from services.analytics import delta, output
 from services.analytics.cleaning.cleaning import cleaned
 from services.analytics.preflight import Seen
 from services.analytics.settings import Settings
+from services.analytics.tables import BRONZE
 from services.redis_stream.schema import Kind
 from services.redis_stream.source import NAME
 
 PART = sql.substring_index  # of an id, `<ms>-<number>`; both parts may have 64 bits
-
-
-def path(settings: Settings, kind: Kind) -> str:
-    """Return the path of the bronze table of a kind."""
-    return output.spark_path(settings.output, "bronze", kind)
 
 
 def ingest(spark: SparkSession, settings: Settings, kind: Kind, seen: Seen) -> None:
@@ -44,22 +40,21 @@ def ingest(spark: SparkSession, settings: Settings, kind: Kind, seen: Seen) -> N
     if not output.exists(settings.output, f"{checkpoint}/offsets"):
         options["start"] = json.dumps(_read(spark, settings, kind, seen))
     rows = spark.readStream.format(NAME).options(**options).load()
-    columns = spark.read.format("delta").load(path(settings, kind)).columns
     bronze = cleaned(rows, kind, settings, seen.now_ms).withColumn("dataset", sql.lit(seen.dataset))
     query = (
-        bronze.select(*(f"`{name}`" for name in columns))
+        bronze.select(*(f"`{each.name}`" for each in BRONZE[kind].columns))
         .writeStream.format("delta")
         .queryName(f"ingest {kind}")
         .option("checkpointLocation", output.spark_path(settings.output, checkpoint))
         .trigger(availableNow=True)
-        .start(path(settings, kind))
+        .start(delta.path(settings.output, BRONZE[kind]))
     )
     query.awaitTermination()
 
 
 def _read(spark: SparkSession, settings: Settings, kind: Kind, seen: Seen) -> dict[str, str]:
     """Return the greatest id in bronze of each stream of this store that still exists."""
-    bronze = spark.read.format("delta").load(path(settings, kind))
+    bronze = delta.read(spark, settings.output, BRONZE[kind])
     found = greatest_ids(bronze.where(sql.col("dataset") == seen.dataset)).collect()
     return {row.stream: row.id for row in found if row.stream in seen.streams}
 

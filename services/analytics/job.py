@@ -20,12 +20,13 @@ from pyspark.sql import functions as sql
 
 from services.analytics import delta, maintenance, output, preflight, runs
 from services.analytics.gold.rewrite import Scope, rewrite
+from services.analytics.hours import condition
 from services.analytics.ingest import ingest
 from services.analytics.preflight import KINDS, Seen
 from services.analytics.report.output import Of, give, write_report
 from services.analytics.runs import Counted, Run
 from services.analytics.settings import Settings
-from services.analytics.tables import ALL, BRONZE, GOLD, QUARANTINE, RUNS, Table
+from services.analytics.tables import ALL, BRONZE, GOLD, QUARANTINE, Table
 from services.redis_stream.schema import Kind
 
 ALL_FILES = 1_000_000  # of one batch: each hour is computed once in a run
@@ -34,8 +35,7 @@ log = logging.getLogger(__name__)
 
 def create(spark: SparkSession, place: str) -> None:
     """Create the tables of an output that do not exist, and check the others. Raises TableError."""
-    for table in ALL:
-        delta.ensure(spark, place, table)
+    delta.create(spark, place, ALL)
 
 
 def following(settings: Settings) -> Settings:
@@ -143,14 +143,14 @@ class Job:
 
     def _quarantine(self, kind: Kind, hours: set[str]) -> None:
         """Copy the unreadable rows of some hours."""
-        where = delta.of_hours(hours)
-        rows = self._spark.read.format("delta").load(self._path(BRONZE[kind])).where(where)
-        delta.replace(rows.where("problem IS NOT NULL"), self._path(QUARANTINE[kind]), where)
+        where, place = condition(hours), self._path(QUARANTINE[kind])
+        rows = delta.read(self._spark, self._settings.output, BRONZE[kind]).where(where)
+        delta.retried(lambda: delta.replace(rows.where("problem IS NOT NULL"), place, where))
 
     def _scope(self) -> Scope:
         settings, now_ms = self._settings, self._seen.now_ms
         first = maintenance.first_day(settings, now_ms)
-        return Scope(settings.top, settings.objective, settings.week_days, settings.report_hours, now_ms, first)
+        return Scope(now_ms, settings.top, settings.objective, settings.week_days, settings.report_hours, first)
 
     def _maintained(self, counted: Counted) -> bool:
         """Maintain the tables if a day has begun since the last time, and return whether it did."""

@@ -1,5 +1,8 @@
 from __future__ import annotations
+
 from pathlib import Path
+
+
 class OutputError(Exception): pass
 class NoOutput(OutputError): pass
 def check(o): pass

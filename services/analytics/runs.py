@@ -8,10 +8,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
-from services.analytics import output
+from services.analytics import delta
 from services.analytics.preflight import Before, Seen, expected
 from services.analytics.settings import Settings
-from services.analytics.tables import RUNS
+from services.analytics.tables import BRONZE, QUARANTINE, RUNS
 from services.redis_stream.schema import Kind
 
 MOST_COMMITS = 200  # of a table since the run before; each costs a file to read
@@ -47,7 +47,7 @@ class Run:
 
 def table(spark: SparkSession, settings: Settings) -> DataFrame:
     """Return the table."""
-    return spark.read.format("delta").load(output.spark_path(settings.output, "runs"))
+    return delta.read(spark, settings.output, RUNS)
 
 
 def last(spark: SparkSession, settings: Settings) -> Row | None:
@@ -77,7 +77,7 @@ def last_maintained_ms(spark: SparkSession, settings: Settings) -> int:
 def append(spark: SparkSession, settings: Settings, row: Run) -> None:
     """Append the row to the table."""
     rows = spark.createDataFrame([tuple(asdict(row).values())], RUNS.schema())
-    rows.coalesce(1).write.format("delta").mode("append").save(output.spark_path(settings.output, "runs"))
+    rows.coalesce(1).write.format("delta").mode("append").save(delta.path(settings.output, RUNS))
 
 
 class Counted:
@@ -91,7 +91,7 @@ class Counted:
 
     def appended(self, kind: Kind) -> int:
         """Return the number of rows appended to bronze of this kind."""
-        place = output.spark_path(self._settings.output, "bronze", kind)
+        place = delta.path(self._settings.output, BRONZE[kind])
         history = self._spark.sql(f"DESCRIBE HISTORY delta.`{place}` LIMIT {MOST_COMMITS}")
         found = history.select("version", "operation", "operationMetrics").collect()
         since = self._known.get(f"version of {kind}", -1)
@@ -109,8 +109,7 @@ class Counted:
 
     def settle(self, kind: Kind) -> None:
         """Note the length of the quarantine, also after the retention has shortened it."""
-        place = output.spark_path(self._settings.output, "quarantine", kind)
-        self.known[f"rows of {kind}"] = self._spark.read.format("delta").load(place).count()
+        self.known[f"rows of {kind}"] = delta.read(self._spark, self._settings.output, QUARANTINE[kind]).count()
 
 
 def missing(seen: Seen, previous: Row | None, kind: Kind, read: int) -> int:

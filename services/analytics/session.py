@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from services.analytics.s3 import s3_settings
 from services.analytics.settings import LOCAL
 from services.redis_stream.source import RedisStream
 
@@ -82,4 +83,4 @@ def start(
 
 def settings_of_output(output: str) -> dict[str, str]:
     """Return the settings that an output needs."""
-    return {}
+    return s3_settings(os.environ) if output.startswith(("s3://", "s3a://")) else {}

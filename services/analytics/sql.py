@@ -23,9 +23,8 @@ def register(spark: SparkSession, output: str) -> list[Table]:
     """
     found = []
     for table in ALL:
-        place = delta.path(output, table)
-        if delta.exists(spark, place):
-            rows = spark.read.format("delta").load(place)
+        if delta.exists(output, table):
+            rows = delta.read(spark, output, table)
             if table.folder == ("bronze",):
                 rows = rows.where("problem IS NULL")
             rows.createOrReplaceTempView(table.view)

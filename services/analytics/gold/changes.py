@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from services.analytics.gold.expressions import OF_QUEUE, shaped
-from services.analytics.gold.hours import later
+from services.analytics.hours import later
 from services.analytics.tables import CHANGES
 
 LEAST_HOURS = 24  # of history

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from services.analytics.gold.expressions import OF_QUEUE, ms, number_of, quotient, shaped
-from services.analytics.gold.hours import HOUR_MS
+from services.analytics.hours import HOUR_MS
 from services.analytics.tables import COUNTERS, DEPTHS
 
 # every queue is sampled at least every 5 minutes; one that first appears after twice that is new

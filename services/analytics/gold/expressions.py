@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from services.analytics.gold.hours import HOUR
+from services.analytics.hours import HOUR
 from services.analytics.tables import Table
 
 OF_QUEUE = (*HOUR, "domain", "queue")

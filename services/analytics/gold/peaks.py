@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from services.analytics.gold.expressions import SLOT_MS, ms, quotient
-from services.analytics.gold.hours import HOUR_MS
+from services.analytics.hours import HOUR_MS
 
 UNIT = 1000  # parts of a message; whole numbers, as sums of floats depend on their order
 WAYS = ("in", "out")

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from services.analytics.gold.expressions import ms, number_of, quotient
-from services.analytics.gold.hours import HOUR_MS
+from services.analytics.hours import HOUR_MS
 
 # the identity of a sample, which its repeats share
 NAMED_BY = ("dataset", "stream", "kind", "process", "n", "queue")

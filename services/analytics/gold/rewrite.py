@@ -9,18 +9,19 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from services.analytics import delta
 from services.analytics.gold.changes import changes
-from services.analytics.gold.create import in_threads, retried, table_path
 from services.analytics.gold.deaths import deaths
 from services.analytics.gold.depths import depths
 from services.analytics.gold.edges import edges
 from services.analytics.gold.failures import failures
-from services.analytics.gold.hours import condition, has_ended, later
 from services.analytics.gold.origins import origins
 from services.analytics.gold.redrives import redrives
 from services.analytics.gold.repeats import repeats, without
 from services.analytics.gold.traffic import traffic
+from services.analytics.hours import condition, has_ended, hour_at, later
 from services.analytics.tables import (
+    BRONZE,
     CHANGES,
     DEATHS,
     DEPTHS,
@@ -37,7 +38,7 @@ Rows = Callable[[], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Scope:
     """What decides about the rows of the gold tables."""
 
     now_ms: int  # changes are computed of hours that have ended
@@ -49,7 +50,7 @@ class Settings:
 
 
 def rewrite(
-    spark: SparkSession, output: str, touched: Mapping[Kind, set[str]], settings: Settings
+    spark: SparkSession, output: str, touched: Mapping[Kind, set[str]], scope: Scope
 ) -> set[str]:
     """Compute the touched hours of all tables from bronze, and return these hours.
 
@@ -59,19 +60,18 @@ def rewrite(
         spark: a session with Delta.
         output: the folder with `bronze` and `gold`.
         touched: hours of new rows, 'YYYY-MM-DDTHH', by kind.
-        settings: what decides about the rows.
+        scope: what decides about the rows.
     """
     hours = {
         Kind.DEAD: {*touched.get(Kind.DEAD, ())},
         # differences and repeats look back one hour
         Kind.SAMPLES: {later(hour, by) for hour in touched.get(Kind.SAMPLES, ()) for by in (0, 1)},
     }
-    hours = {kind: {hour for hour in of if hour >= settings.first} for kind, of in hours.items()}
+    hours = {kind: {hour for hour in of if hour >= scope.first} for kind, of in hours.items()}
     gold = _Gold(spark, output)
-    _write_hours(gold, hours, settings)
+    _write_hours(gold, hours, scope)
     every = hours[Kind.DEAD] | hours[Kind.SAMPLES]
-    if every:
-        _write_derived(gold, every, settings)
+    _write_derived(gold, every, scope)
     return every
 
 
@@ -84,12 +84,12 @@ class _Gold:
 
     def bronze(self, kind: Kind, hours: set[str]) -> DataFrame:
         """Return the well rows of the hours."""
-        rows = self._spark.read.format("delta").load(f"{self._output.rstrip('/')}/bronze/{kind}")
+        rows = delta.read(self._spark, self._output, BRONZE[kind])
         return rows.where(condition(hours)).where(F.col("problem").isNull())
 
     def read(self, table: Table, where: str) -> DataFrame:
         """Return rows of a gold table."""
-        return self._spark.read.format("delta").load(table_path(self._output, table)).where(where)
+        return delta.read(self._spark, self._output, table).where(where)
 
     def write(self, table: Table, rows: DataFrame, hours: set[str]) -> None:
         """Replace the rows of the hours in one commit, one file a day."""
@@ -97,15 +97,10 @@ class _Gold:
         sorted_rows = (
             rows.where(condition(hours)).repartition(days, "day").sortWithinPartitions(*table.key_names())
         )
-        (
-            sorted_rows.write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", condition(hours))
-            .save(table_path(self._output, table))
-        )
+        delta.replace(sorted_rows, delta.path(self._output, table), condition(hours))
 
 
-def _write_hours(gold: _Gold, hours: Mapping[Kind, set[str]], settings: Settings) -> None:
+def _write_hours(gold: _Gold, hours: Mapping[Kind, set[str]], scope: Scope) -> None:
     """Write the tables that are computed from bronze."""
     of_dead, of_samples = hours[Kind.DEAD], hours[Kind.SAMPLES]
     tables: dict[Table, tuple[Rows, set[str]]] = {}
@@ -113,41 +108,42 @@ def _write_hours(gold: _Gold, hours: Mapping[Kind, set[str]], settings: Settings
         samples = gold.bronze(Kind.SAMPLES, of_samples | {later(hour, -1) for hour in of_samples})
         again = repeats(samples).persist()
         once = without(samples, again)
-        tables[TRAFFIC] = lambda: traffic(once, settings.objective), of_samples
+        tables[TRAFFIC] = lambda: traffic(once, scope.objective), of_samples
         tables[DEPTHS] = lambda: depths(samples), of_samples
         tables[EDGES] = lambda: edges(once), of_samples
     if of_dead:
         dead = gold.bronze(Kind.DEAD, of_dead)
-        tables[FAILURES] = lambda: failures(dead, settings.top), of_dead
+        tables[FAILURES] = lambda: failures(dead, scope.top), of_dead
         tables[DEATHS] = lambda: deaths(dead), of_dead
-        tables[ORIGINS] = lambda: origins(dead, settings.top), of_dead
+        tables[ORIGINS] = lambda: origins(dead, scope.top), of_dead
     _write_all(gold, tables)
     if of_samples:
         again.unpersist()
 
 
-def _write_derived(gold: _Gold, hours: set[str], settings: Settings) -> None:
+def _write_derived(gold: _Gold, hours: set[str], scope: Scope) -> None:
     """Write the tables that are computed from other gold tables."""
-    oldest = later(min(hours), 1 - settings.report_hours - 24 * settings.week_days)
+    oldest = later(min(hours, default=hour_at(scope.now_ms)), 1 - scope.report_hours - 24 * scope.week_days)
     since = f"day >= '{oldest[:10]}'"
     week = (gold.read(TRAFFIC, since), gold.read(DEPTHS, since), gold.read(DEATHS, since))
     known = _hours_of(week)
-    last = {later(known[-1], -number) for number in range(settings.report_hours)} if known else set()
-    judged = sorted(hour for hour in hours | last if has_ended(hour, settings.now_ms))
+    last = {later(known[-1], -number) for number in range(scope.report_hours)} if known else set()
+    judged = sorted(hour for hour in hours | last if has_ended(hour, scope.now_ms))
     of_hours = condition(hours)
-    tables: dict[Table, tuple[Rows, set[str]]] = {
-        CHANGES: (lambda: changes(week, judged, known, settings.week_days), hours | {*judged}),
-        REDRIVES: (lambda: redrives(gold.read(DEATHS, of_hours), gold.read(DEPTHS, of_hours)), hours),
-    }
+    tables: dict[Table, tuple[Rows, set[str]]] = {}
+    if hours or judged:
+        tables[CHANGES] = lambda: changes(week, judged, known, scope.week_days), hours | {*judged}
+    if hours:
+        tables[REDRIVES] = lambda: redrives(gold.read(DEATHS, of_hours), gold.read(DEPTHS, of_hours)), hours
     _write_all(gold, tables)
 
 
 def _write_all(gold: _Gold, tables: Mapping[Table, tuple[Rows, set[str]]]) -> None:
     def write(table: Table) -> None:
         rows, hours = tables[table]
-        retried(lambda: gold.write(table, rows(), hours))
+        delta.retried(lambda: gold.write(table, rows(), hours))
 
-    in_threads(tables, write)
+    delta.in_threads(tables, write)
 
 
 def _hours_of(tables: Iterable[DataFrame]) -> list[str]:
