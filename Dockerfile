@@ -53,7 +53,13 @@ COPY requirements/analytics.txt /requirements/
 RUN /pip/bin/pip wheel --require-hashes --no-deps --no-build-isolation --only-binary :all: --no-binary pyspark \
       --wheel-dir /packages -r /requirements/analytics.txt
 COPY tools/images/leave-out.sh tools/images/analytics-unused.txt /usr/local/bin/
-RUN install.sh /packages/*.whl && leave-out.sh /usr/local/bin/analytics-unused.txt
+# Java fetches the jars beside PySpark's own; this stage is left behind. A base with a private certificate authority must
+# have it in /usr/local/share/ca-certificates, from where Debian's Java takes it.
+RUN java -version >/dev/null 2>&1 || { apt-get update -qq \
+      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; }
+COPY services/analytics/jars.py services/analytics/jars.lock /jars/
+RUN install.sh /packages/*.whl && /opt/penstock/bin/python /jars/jars.py \
+ && leave-out.sh /usr/local/bin/analytics-unused.txt
 COPY --from=wheel /wheels /wheels
 # without the command line, whose dependencies are not installed
 RUN install.sh /wheels/*.whl && rm /opt/penstock/bin/penstock

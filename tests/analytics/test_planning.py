@@ -20,8 +20,8 @@ from services.analytics.settings import Settings, Shape
 from services.analytics.state import STATE, State
 from services.redis_stream.losses import DataLoss
 from services.store.model.keys import DomainKeys, RegistryKeys
-from tests.analytics.spark.entries import Entries
-from tests.analytics.streams import EDGE
+from tests.redis_stream.entries import Entries
+from tests.redis_stream.streams import EDGE
 from tests.servers import Server
 
 KEY = DomainKeys("main").samples

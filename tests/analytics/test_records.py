@@ -20,7 +20,7 @@ from services.analytics.settings import Settings, SettingsError, Shape
 from services.analytics.cleaning.stray_octets import as_octets, as_text
 from services.redis_stream.columns import Origin, batch
 from services.redis_stream.schema import FIELDS, OCTETS, TEXT, Kind
-from tests.analytics.streams import LETTER
+from tests.redis_stream.streams import LETTER
 
 NOW_MS = 1_800_000_000_000
 ORIGIN = Origin(Kind.DEAD, "ps:{main}:4:d", "main", "orders", "4")

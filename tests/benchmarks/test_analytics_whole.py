@@ -19,7 +19,7 @@ from benchmarks.analytics.findings import findings
 from benchmarks.analytics.sessions import session
 from benchmarks.kept import write_docs
 from benchmarks.machine import describe
-from tests.analytics.spark.jvm import SHORT_LIVED
+from tests.redis_stream.spark.jvm import SHORT_LIVED
 
 # it starts Spark four times
 pytestmark = pytest.mark.timeout(1200)

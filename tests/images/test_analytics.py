@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.analytics.spark.entries import Entries
 from tests.e2e.images import Images
 from tests.images.container import NAMELESS, Container
+from tests.redis_stream.entries import Entries
 from tests.servers import Server, eventually
 
 OWN = ("--tmpfs=/tmp:rw,exec,nosuid,size=512m",)  # Spark loads libraries from there

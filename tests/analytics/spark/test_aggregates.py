@@ -17,7 +17,7 @@ from services.analytics.run import run
 from services.analytics.settings import Settings, Shape
 from services.analytics.tables import AGGREGATES, Table
 from tests.analytics.spark import expected
-from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
+from tests.redis_stream.entries import Entries, fill_letters, fill_samples
 from tests.servers import PROGRAMS, Server
 
 TOP = 3

@@ -19,7 +19,7 @@ from services.analytics.run import run
 from services.analytics.settings import Settings, Shape
 from services.redis_stream.schema import Kind
 from services.store.model.keys import DomainKeys
-from tests.analytics.spark.entries import HOUR_MS, Entries, fill_letters, fill_samples
+from tests.redis_stream.entries import HOUR_MS, Entries, fill_letters, fill_samples
 from tests.servers import Server
 
 

@@ -15,9 +15,9 @@ from services.analytics.hours import hour_at
 from services.analytics.run import run
 from services.analytics.tables import DEATHS
 from services.store.catalogue.reading import StreamReader
-from tests.analytics.spark.entries import HOUR_MS, Entries
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import rows, settings
+from tests.redis_stream.entries import HOUR_MS, Entries
 
 Jump = Callable[[int], None]
 

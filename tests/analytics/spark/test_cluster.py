@@ -17,7 +17,7 @@ from services.analytics.tables import DEATHS, TRAFFIC, Table
 from services.store.model.keys import DomainKeys, RegistryKeys
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import named, rows
-from tests.analytics.streams import QUEUE, add, with_desk
+from tests.redis_stream.streams import QUEUE, add, with_desk
 from tests.servers import PROGRAMS
 from tests.store.desk import Desk, numbered
 from tests.topologies import Cluster

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from services.analytics.run import run
 from services.analytics.tables import DEPTHS, TRAFFIC
-from tests.analytics.spark.entries import COUNTERS, Entries
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import rows, settings
+from tests.redis_stream.entries import COUNTERS, Entries
 
 ZEROS = ",".join("0" * 16)
 LARGE = ((1 << 40) + 1, (1 << 53) + 2, (1 << 63) - 1)

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from services.analytics.run import run
-from tests.analytics.spark.entries import Entries
 from tests.analytics.spark.test_archive import named, rows, settings
 from tests.analytics.spark.test_kills import PATIENCE_S, command, environment, logged
+from tests.redis_stream.entries import Entries
 
 LETTERS, SIZE = 40, 100_000  # octets of each body, incompressible
 FULL = "2m"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.analytics.spark.entries import Entries
 from tests.analytics.spark.test_kills import PATIENCE_S, begin, logged
+from tests.redis_stream.entries import Entries
 
 
 def has_begun_java(pid: int) -> bool:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
 from tests.analytics.spark.test_kills import PATIENCE_S, begin, carry_out, check_same, kill, wait_until
+from tests.redis_stream.entries import Entries, fill_letters, fill_samples
 
 # separate processes, as on a cluster, each with one task at a time
 EXECUTORS = (

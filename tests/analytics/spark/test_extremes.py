@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from services.analytics.places import OutputError
 from services.analytics.run import run
 from services.analytics.settings import MOST_DIGITS, SHAPES, TIMES_S, Settings, Shape
-from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
 from tests.analytics.spark.test_archive import rows, settings
+from tests.redis_stream.entries import Entries, fill_letters, fill_samples
 
 
 @pytest.mark.parametrize("end", [0, 1])

@@ -16,9 +16,9 @@ from services.analytics.settings import Settings, SettingsError
 from services.analytics.tables import DEATHS
 from services.store.model.errors import StoreUnavailable
 from services.store.model.keys import DomainKeys
-from tests.analytics.spark.entries import HOUR_MS, Entries, fill_samples
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import rows, settings
+from tests.redis_stream.entries import HOUR_MS, Entries, fill_samples
 
 
 def test_late_records_count_in_their_hour(spark: SparkSession, store: Entries, tmp_path: Path) -> None:

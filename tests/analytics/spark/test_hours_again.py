@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from services.analytics.run import run
 from services.analytics.tables import CHANGES
 from services.store.catalogue.reading import StreamReader
-from tests.analytics.spark.entries import HOUR_MS, Entries
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import settings
 from tests.analytics.spark.test_kills import octets
+from tests.redis_stream.entries import HOUR_MS, Entries
 
 MINUTE_MS = 60_000
 HISTORY = 26  # hours before the tested one

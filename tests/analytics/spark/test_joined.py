@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from services.analytics import compaction
 from services.analytics.run import run
-from tests.analytics.spark.entries import HOUR_MS, Entries
 from tests.analytics.spark.test_archive import named, rows, settings
+from tests.redis_stream.entries import HOUR_MS, Entries
 
 
 def test_small_files_are_joined_and_those_that_are_large_or_of_a_newer_program_stay(

@@ -23,9 +23,9 @@ from services.analytics.report.output import give
 from services.analytics.run import run
 from services.analytics.settings import Settings
 from services.store.model.keys import RegistryKeys
-from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
-from tests.analytics.spark.jvm import SHORT_LIVED
 from tests.docs.blocks import blocks
+from tests.redis_stream.entries import Entries, fill_letters, fill_samples
+from tests.redis_stream.spark.jvm import SHORT_LIVED
 
 PAGE = "docs/analytics.md"
 USUAL_STORE, USUAL_OUTPUT = "redis://127.0.0.1:6379", "/var/lib/penstock/analytics"

@@ -15,9 +15,9 @@ from services.analytics.run import run
 from services.analytics.tables import DEATHS
 from services.redis_stream.losses import DataLoss
 from services.store.model.keys import RegistryKeys
-from tests.analytics.spark.entries import Entries
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import named, rows, settings
+from tests.redis_stream.entries import Entries
 
 LATER_MS = 1_800_000
 EDGE = {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.analytics.spark.test_source import set_up
-from tests.analytics.streams import LETTER, add
+from tests.redis_stream.spark.test_source import set_up
+from tests.redis_stream.streams import LETTER, add
 from tests.servers import Server
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -22,8 +22,8 @@ from services.analytics.settings import Settings, SettingsError, Shape
 from services.store.model.keys import RegistryKeys
 from services.store.redis.rights import analytics_rules
 from tests.analytics.spark import expected
-from tests.analytics.spark.entries import HOUR_MS, Entries, fill_letters, fill_samples
 from tests.analytics.spark.test_aggregates import seed
+from tests.redis_stream.entries import HOUR_MS, Entries, fill_letters, fill_samples
 from tests.servers import PROGRAMS, Server
 
 KEY = RegistryKeys().report

@@ -14,9 +14,9 @@ from services.analytics.publish import done_file, plan_file
 from services.analytics.run import run
 from services.analytics.state import State
 from services.analytics.tables import DEATHS
-from tests.analytics.spark.entries import HOUR_MS, Entries
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import named, rows, settings
+from tests.redis_stream.entries import HOUR_MS, Entries
 
 
 def test_what_is_too_old_is_removed(spark: SparkSession, store: Entries, tmp_path: Path) -> None:

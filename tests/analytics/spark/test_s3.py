@@ -18,7 +18,7 @@ from services.analytics.files import Files
 from services.analytics.run import hour_of, run
 from services.analytics.settings import Settings, Shape
 from tests.analytics.objects import BUCKET, objects
-from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
+from tests.redis_stream.entries import Entries, fill_letters, fill_samples
 
 OUTPUT = f"s3a://{BUCKET}/deep/penstock"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import deltalake
 
 from tests.analytics.objects import BUCKET, objects
-from tests.analytics.spark.jvm import SHORT_LIVED
+from tests.redis_stream.spark.jvm import SHORT_LIVED
 
 ROOT = Path(__file__).parents[3]
 # A process of its own, as Java reads its environment once. The stream's checkpoint needs renames.

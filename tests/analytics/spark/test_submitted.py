@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from services.store.model.keys import RegistryKeys
 from services.store.redis.library import source
-from tests.analytics.spark.conftest import ROOT
-from tests.analytics.spark.entries import Entries
 from tests.analytics.spark.test_archive import named, rows
 from tests.analytics.spark.test_kills import PATIENCE_S, carry_out, environment
+from tests.redis_stream.entries import Entries
+from tests.redis_stream.spark.session import ROOT
 
 SUBMIT = Path(pyspark.__file__).parent / "bin/spark-submit"
 FILE = ROOT / "services/analytics/__main__.py"

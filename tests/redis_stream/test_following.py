@@ -11,7 +11,7 @@ from services.redis_stream.following import Following
 from services.redis_stream.options import Options
 from services.redis_stream.schema import COLUMNS, Kind
 from services.store.model.keys import DomainKeys
-from tests.analytics.streams import EDGE, LETTER, add, with_desk
+from tests.redis_stream.streams import EDGE, LETTER, add, with_desk
 from tests.servers import Server
 from tests.store.desk import Desk
 

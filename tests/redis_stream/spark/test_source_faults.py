@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.analytics.spark.loading import ids, load
-from tests.analytics.streams import add
+from tests.redis_stream.spark.loading import ids, load
+from tests.redis_stream.streams import add
 from tests.servers import Server, eventually
 
 ENTRIES = [(f"{number}-0", 2000) for number in range(1, 12_001)]  # more than is read ahead

@@ -9,8 +9,8 @@ import pytest
 from services.store.catalogue.reading import BEGINNING, PAGE_OCTETS, DeadStream, StreamReader
 from services.store.model import keys
 from services.store.model.errors import NotInitialised
-from tests.analytics.reads import everything, ids
-from tests.analytics.streams import KEY, add, numbered, with_desk
+from tests.redis_stream.reads import everything, ids
+from tests.redis_stream.streams import KEY, add, numbered, with_desk
 from tests.servers import PROGRAMS, Server
 from tests.store.desk import Desk
 

@@ -7,7 +7,7 @@ from services.redis_stream.pieces import TOGETHER, TOGETHER_OCTETS, parts, read
 from services.redis_stream.schema import COLUMNS, Kind
 from services.redis_stream.stretches import Stream
 from services.store.catalogue.reading import BEGINNING, StreamReader
-from tests.analytics.streams import KEY, add, numbered
+from tests.redis_stream.streams import KEY, add, numbered
 from tests.servers import Server
 
 NAMES = [column.name for column in COLUMNS[Kind.ENTRIES]]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from services.store.catalogue.reading import BEGINNING, Page, StreamReader
-from tests.analytics.streams import KEY
+from tests.redis_stream.streams import KEY
 
 
 def ids(pages: Iterator[Page]) -> list[str]:

@@ -12,8 +12,8 @@ from pyspark.sql.functions import spark_partition_id
 
 from services.redis_stream.schema import COLUMNS, Kind
 from services.redis_stream.source import spark_schema
-from tests.analytics.spark.loading import ids, load
-from tests.analytics.streams import DEPTH, EDGE, KEY, LETTER, QUEUE, add, numbered, with_desk
+from tests.redis_stream.spark.loading import ids, load
+from tests.redis_stream.streams import DEPTH, EDGE, KEY, LETTER, QUEUE, add, numbered, with_desk
 from tests.servers import Server, free_port
 from tests.store.desk import Desk
 

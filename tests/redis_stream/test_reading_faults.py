@@ -9,10 +9,10 @@ import pytest
 
 from services.store.catalogue.reading import BEGINNING, StreamReader
 from services.store.model.errors import StoreUnavailable
-from tests.analytics.reads import InThread, everything, ids
-from tests.analytics.streams import KEY, add, numbered
 from tests.kit.authority import Authority
 from tests.proxy import Proxy
+from tests.redis_stream.reads import InThread, everything, ids
+from tests.redis_stream.streams import KEY, add, numbered
 from tests.servers import PROGRAMS, Server, eventually, free_port
 from tests.store.desk import until
 from tests.topologies import Cluster, Replicated

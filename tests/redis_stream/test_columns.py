@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from services.redis_stream import layout
 from services.redis_stream.columns import Origin, batch
 from services.redis_stream.schema import COLUMNS, Kind
-from tests.analytics.streams import DEPTH, EDGE, LETTER, QUEUE
+from tests.redis_stream.streams import DEPTH, EDGE, LETTER, QUEUE
 
 LATEST_MS = 7_258_118_400_000
 COUNTS = (

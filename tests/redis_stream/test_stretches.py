@@ -12,7 +12,7 @@ from services.redis_stream.schema import Kind
 from services.redis_stream.stretches import MOST_ASKED, Stream, Stretch, cut
 from services.store.catalogue.reading import BEGINNING, StreamReader
 from services.store.model.dead_letter import parse_id
-from tests.analytics.streams import KEY, add
+from tests.redis_stream.streams import KEY, add
 from tests.servers import Server
 
 LAST = (1 << 64) - 1

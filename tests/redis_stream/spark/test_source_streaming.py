@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from tests.analytics.streams import KEY, LETTER, add, numbered, with_desk
+from tests.redis_stream.streams import KEY, LETTER, add, numbered, with_desk
 from tests.servers import Server, eventually
 from tests.store.desk import Desk
 

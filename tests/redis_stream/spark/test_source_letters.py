@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from services.store import QueueSpec
 from services.store.model import records
-from tests.analytics.spark.loading import load
-from tests.analytics.streams import with_desk
+from tests.redis_stream.spark.loading import load
+from tests.redis_stream.streams import with_desk
 from tests.servers import Server
 from tests.store.desk import Desk, numbered, until
 

@@ -14,7 +14,7 @@ from services.redis_stream.options import OptionError, Options
 from services.redis_stream.source import RedisReader
 from services.store.catalogue.reading import StreamReader
 from services.store.model.keys import DomainKeys
-from tests.analytics.spark.entries import Entries
+from tests.redis_stream.entries import Entries
 from tests.servers import Server
 
 SAMPLES = DomainKeys("main").samples

@@ -8,7 +8,7 @@ from services.redis_stream.losses import lost, missed, shortened
 from services.redis_stream.schema import Kind
 from services.redis_stream.stretches import Stream, Stretch, cut
 from services.store.catalogue.reading import BEGINNING, StreamReader, StreamState
-from tests.analytics.streams import KEY, add, numbered
+from tests.redis_stream.streams import KEY, add, numbered
 from tests.servers import Server
 
 

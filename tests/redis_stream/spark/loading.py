@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.analytics.streams import KEY
+from tests.redis_stream.streams import KEY
 from tests.servers import Server
 
 
