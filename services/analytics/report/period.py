@@ -119,7 +119,8 @@ def _summed(
 
 def _alike(failures: DataFrame) -> DataFrame:
     """Return a row for each group of similar failures, with the id and the error of the oldest one."""
-    oldest = F.min_by(F.struct("example_id", "example"), F.struct("first", "example_id"))
+    # with a number it is aggregated by hashes, otherwise all rows would be sorted
+    oldest = F.min_by(F.struct("example_id", "example"), F.struct("first", "example_id"), 1)[0]
     found = failures.groupBy(*ALIKE).agg(
         F.sum("count").alias("count"),
         F.min("first").alias("first"),
