@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 FORMAT = "%Y-%m-%dT%H"
 HOUR_MS = 3_600_000
-HOUR = ("day", "hour")  # the first columns of all tables
+HOUR = ("day", "hour")  # the first columns of all tables but `runs`
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Consecutive hours."""
+
+    first: str  # '': no hour is known
+    last: str
+    hours: int
+    known: tuple[str, ...] = ()  # hours with rows in a table
+
+    def all(self) -> list[str]:
+        """Return every hour, with or without rows."""
+        return [later(self.first, number) for number in range(self.hours)] if self.first else []
 
 
 def later(hour: str, by: int) -> str:
@@ -23,6 +38,20 @@ def hour_at(ms: int) -> str:
 def has_ended(hour: str, now_ms: int) -> bool:
     """Return whether the hour is over."""
     return hour < hour_at(now_ms)
+
+
+def span_ending(last: str, hours: int) -> Span:
+    """Return the span of hours that ends with `last`."""
+    return Span(later(last, 1 - hours), last, hours)
+
+
+def span_of(known: Iterable[str], hours: int) -> Span:
+    """Return the last hours up to the newest known one."""
+    ordered = sorted(known)
+    if not ordered:
+        return Span("", "", hours)
+    ending = span_ending(ordered[-1], hours)
+    return replace(ending, known=tuple(hour for hour in ordered if hour >= ending.first))
 
 
 def condition(hours: Iterable[str]) -> str:

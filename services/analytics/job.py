@@ -20,10 +20,12 @@ from pyspark.sql import functions as sql
 
 from services.analytics import delta, maintenance, output, preflight, runs
 from services.analytics.gold.rewrite import Scope, rewrite
-from services.analytics.hours import condition
+from services.analytics.hours import HOUR_MS, condition, hour_at
 from services.analytics.ingest import ingest
 from services.analytics.preflight import KINDS, Seen
-from services.analytics.report.output import Of, give, write_report
+from services.analytics.report.figures import Of, make
+from services.analytics.report.output import give, prune, write_reports
+from services.analytics.report.period import read_tables
 from services.analytics.runs import Counted, Run
 from services.analytics.settings import Settings
 from services.analytics.tables import ALL, BRONZE, GOLD, QUARANTINE, Table
@@ -69,7 +71,7 @@ class Job:
             self._carry_out(runs.last(self._spark, self._settings))
         else:
             log.info("this run is already done", extra={"action": "nothing", "run": self._settings.run})
-        give(self._settings)
+        give(self._settings.output, self._settings.store, self._settings.patience_s)
 
     def _carry_out(self, previous: Row | None) -> None:
         lost = preflight.compare(self._settings, self._seen, runs.before(previous))
@@ -86,7 +88,7 @@ class Job:
             self._report(row)
         row = replace(row, is_maintained=is_maintained, known=counted.known, seconds=self._seconds)
         runs.append(self._spark, self._settings, row)
-        log.info("run done", extra={"action": "done", "summary": json.dumps(row.counts())})
+        log.info("run done", extra={"action": "done", "summary": json.dumps(row.shown())})
 
     def _row(self, counted: Counted, previous: Row | None, lost: int) -> Run:
         read = {kind: counted.appended(kind) for kind in KINDS}
@@ -162,11 +164,15 @@ class Job:
             counted.settle(kind)
         return True
 
-    def _missing(self, row: Run) -> dict[str, int]:
-        return {}
-
     def _report(self, row: Run) -> None:
-        write_report(self._spark, self._settings, Of(row.run, row.now_ms, row.counts(), self._missing(row)))
+        settings = self._settings
+        period_ms = 2 * settings.report_hours * HOUR_MS  # its end is the newest hour with rows, which may be older
+        known = runs.since(self._spark, settings, row.now_ms - period_ms)
+        missing = [each.missing() for each in (*known, row)]
+        tables = read_tables(self._spark, settings.output, hour_at(row.now_ms), settings.report_hours)
+        report = make(tables, Of(row.run, row.now_ms, settings.objective, row.records(), missing))
+        write_reports(settings.output, report, row.run)
+        prune(settings.output, maintenance.first_day(settings, row.now_ms))
 
     def _path(self, table: Table) -> str:
         return delta.path(self._settings.output, table)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
 from services.analytics import delta
+from services.analytics.hours import hour_at
 from services.analytics.preflight import Before, Seen, expected
 from services.analytics.settings import Settings
 from services.analytics.tables import BRONZE, QUARANTINE, RUNS
@@ -39,10 +40,29 @@ class Run:
     known: dict[str, int]
     seconds: dict[str, float]
 
-    def counts(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, Any]:
         """Return what a log line shows of it."""
         hidden = ("ends", "added", "known")
         return {name: value for name, value in asdict(self).items() if name not in hidden}
+
+    def records(self) -> dict[str, dict[str, int]]:
+        """Return the report's counts of the run, by kind."""
+        dead = _records(self.dead, self.dead_quarantined)
+        samples = _records(self.samples, self.samples_quarantined)
+        return {"dead": {**dead, "gone": self.dead_gone}, "samples": {**samples, "lost": self.samples_lost}}
+
+    def missing(self) -> tuple[str, dict[str, int]]:
+        """Return the hour of the run, and what is not in the tables of it, for the report."""
+        return hour_at(self.now_ms), {
+            "lost_samples": self.samples_lost,
+            "lost_streams": self.streams_lost,
+            "quarantined_dead": self.dead_quarantined,
+            "quarantined_samples": self.samples_quarantined,
+        }
+
+
+def _records(read: int, quarantined: int) -> dict[str, int]:
+    return {"read": read, "archived": read - quarantined, "quarantined": quarantined}
 
 
 def table(spark: SparkSession, settings: Settings) -> DataFrame:
@@ -58,6 +78,12 @@ def last(spark: SparkSession, settings: Settings) -> Row | None:
 def before(row: Row | None) -> Before:
     """Return what the next run must know of a run."""
     return Before() if row is None else Before(row.dataset, row.now_ms, row.ends, row.added)
+
+
+def since(spark: SparkSession, settings: Settings, first_ms: int) -> list[Run]:
+    """Return the runs that began at this time or later."""
+    found = table(spark, settings).where(sql.col("now_ms") >= first_ms).select(*(f.name for f in fields(Run)))
+    return [Run(*row) for row in found.collect()]
 
 
 def is_done(spark: SparkSession, settings: Settings) -> bool:

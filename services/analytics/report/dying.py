@@ -8,36 +8,39 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from services.analytics.report.period import ALIKE, Tables
 from services.analytics.report.shortening import QUEUE, TEXT, Shortening, cut
 from services.analytics.report.sums import Row, grouped, most, quantiles, total
-from services.analytics.tables import AGE_S, FAILURES
+from services.analytics.tables import AGE_S
 from services.store.report import Count, Deaths, Failure, QueueRedrives, Redrives
 
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-ALIKE = tuple(each.name for each in FAILURES.keys)  # columns that similar failures share
 
 
-def what_died(deaths: pa.Table, origins: pa.Table, short: Shortening) -> Deaths:
+def what_died(tables: Tables, short: Shortening) -> Deaths:
     """Return dead letters by reason, edge and origin, and their age."""
+    deaths, origins = tables.rows["deaths"], tables.rows["origins"]
     return Deaths(
         by_reason=_by("reason", deaths, short),
         by_edge=_by("edge", deaths, short),
-        by_origin=_by("origin", origins, short),
+        by_origin=_by("origin", origins, short, tables.lengths.get("origins")),
         redriven=total(deaths, "redriven"),
         age=quantiles(deaths, "age", AGE_S),
     )
 
 
-def _by(key: str, rows: pa.Table, short: Shortening) -> tuple[Count, ...]:
-    found = short.first(f"deaths.by_{key}", most(grouped(rows, [key], count="sum"), [key], "count"))
+def _by(key: str, rows: pa.Table, short: Shortening, length: int | None = None) -> tuple[Count, ...]:
+    ordered = most(grouped(rows, [key], count="sum"), [key], "count")
+    found = short.first(f"deaths.by_{key}", ordered, length)
     return tuple(Count(name=cut(row[key]), count=row["count"]) for row in found)
 
 
-def failures(rows: pa.Table, short: Shortening) -> tuple[Failure, ...]:
-    """Return the most frequent failures of all hours. Arrow sorts them, as there may be very many."""
+def failures(tables: Tables, short: Shortening) -> tuple[Failure, ...]:
+    """Return the most frequent failures of all hours."""
+    rows = tables.rows["failures"]
     found = rows.group_by([*ALIKE]).aggregate([("count", "sum"), ("first", "min"), ("last", "max")])
     ordered = found.sort_by([("count_sum", "descending"), *((key, "ascending") for key in ALIKE)])
-    short.note("failures", len(ordered))
+    short.note("failures", tables.lengths.get("failures", len(ordered)))
     return tuple(_failure(row, rows) for row in ordered.slice(0, short.top).to_pylist())
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.analytics import missing
+from services.analytics.hours import Span, hour_at
 from services.analytics.report.dying import failures, redrives, what_died
-from services.analytics.report.period import Span, Tables
-from services.analytics.report.queues import COUNTED, DIED, Queues, nothing, renamed
+from services.analytics.report.period import CHANGE, HOUR, Tables
+from services.analytics.report.queues import Queues, by_key
 from services.analytics.report.shortening import Shortening, cut
 from services.analytics.report.sums import Row, grouped, most, quantiles, reasons, total
-from services.analytics.table_files import HOUR
+from services.analytics.report.words import difference
 from services.store.model import PUT_S, WAIT_S
 from services.store.report import (
     MOST_OCTETS,
@@ -31,6 +32,16 @@ from services.store.report import (
 )
 
 TOPS = (20, 15, 10, 6, 3, 1)  # rows of each list; the first that fits is used
+COUNTERS = {  # totals by the queues' counters
+    **{
+        "in": "added",
+        "in_octets": "bytes_in",
+        "out": "delivered",
+        "acked": "acked",
+        "acked_octets": "bytes_out",
+    },
+    **{"returned": "returned", "died": "dead_all"},
+}
 OF_EDGES = {
     **{"processes": "max", "connections_max": "max"},
     **dict.fromkeys(("opened", "received_octets", "sent_octets"), "sum"),
@@ -45,7 +56,9 @@ class Of:
     now_ms: int
     objective: float
     records: dict[str, dict[str, int]]  # counts of the run, by kind
-    missing: missing.Missing  # counts of all runs, by hour
+    missing: Collection[
+        tuple[str, Mapping[str, int]]
+    ]  # of each run: the hour when it began, and its fields of Missing
 
 
 def make(tables: Tables, of: Of) -> Report:
@@ -59,8 +72,8 @@ def make(tables: Tables, of: Of) -> Report:
 
 def _report(tables: Tables, of: Of, short: Shortening) -> Report:
     span, rows = tables.span, tables.rows
-    traffic = rows["traffic"]
-    queues = Queues(traffic, rows["deaths"], rows["depths"])
+    traffic, refused = rows["traffic"], grouped(rows["refused"], ["reason"], count="sum")
+    queues = Queues(rows)
     return Report(
         version=VERSION,
         run=of.run,
@@ -72,55 +85,65 @@ def _report(tables: Tables, of: Of, short: Shortening) -> Report:
         queues=queues.top(short),
         put=quantiles(traffic, "put", PUT_S),
         wait=quantiles(traffic, "wait", WAIT_S),
-        refused=short.most_common("refused", reasons(traffic["refused"].to_pylist())),
-        deaths=what_died(rows["deaths"], rows["origins"], short),
-        failures=failures(rows["failures"], short),
+        refused=short.most_common("refused", Counter({row["reason"]: row["count"] for row in refused})),
+        deaths=what_died(tables, short),
+        failures=failures(tables, short),
         redrives=redrives(rows["redrives"], short),
-        changes=_changes(rows["changes"], short),
+        changes=_changes(tables, short),
         edges=_edges(rows["edges"], short),
         records=Records.model_validate(of.records),
-        missing=Missing.model_validate(missing.since(of.missing, span.first)),
+        missing=_missing(of, span.first),
         left_out=short.left_out,
     )
 
 
 def _period(span: Span, now_ms: int) -> Period:
-    this_hour = f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%dT%H}"
-    known = len(span.known)
+    is_running = span.last >= hour_at(now_ms)
     return Period(
-        first=span.first, last=span.last, hours=span.hours, known=known, is_running=span.last >= this_hour
+        first=span.first, last=span.last, hours=span.hours, known=len(span.known), is_running=is_running
     )
 
 
+def _missing(of: Of, first: str) -> Missing:
+    """Return what is missing by the runs of the period."""
+    counts = (Counter(own) for hour, own in of.missing if hour >= first)
+    return Missing.model_validate(dict(sum(counts, Counter[str]())))
+
+
 def _totals(tables: Tables, queues: int) -> Totals:
+    """Return exact counts by the queues' counters, with what edges sampled of them, and sums of dead letters."""
     traffic, depths, deaths = (tables.rows[name] for name in ("traffic", "depths", "deaths"))
-    same = ("in", "in_octets", "out", "out_octets", "acked", "returned")
-    return Totals.model_validate(
-        {
-            **{name: total(traffic, name) for name in same},
-            "queues": queues,
-            "refused": total(traffic, "refused_all"),
-            "dead": total(deaths, "count"),
-            "dead_octets": total(deaths, "octets"),
-            "added": total(depths, "added"),
-            "died": total(depths, "dead_all"),
-        }
+    counted = {name: total(depths, column) for name, column in COUNTERS.items()}
+    sampled_in, sampled_out = total(traffic, "in"), total(traffic, "out")
+    return Totals(
+        queues=queues,
+        **counted,
+        added=counted["in"],
+        out_octets=total(traffic, "out_octets"),
+        refused=total(traffic, "refused_all"),
+        dead=total(deaths, "count"),
+        dead_octets=total(deaths, "octets"),
+        sampled_in=sampled_in,
+        sampled_out=sampled_out,
+        difference=difference(counted["in"], sampled_in, counted["out"], sampled_out),
     )
 
 
 def _hours(tables: Tables) -> tuple[HourFigures, ...]:
-    found = {hour: {**nothing(), "hour": hour} for hour in tables.span.known}
-    for name, columns in (("traffic", COUNTED), ("deaths", DIED)):
-        for row in grouped(tables.rows[name], [HOUR], **columns):
-            found[row[HOUR]] |= renamed(row)
-    return tuple(HourFigures.model_validate(found[hour]) for hour in tables.span.known)
+    found = by_key(tables.by_hour, [HOUR])
+    nothing = dict.fromkeys(("in", "out", "refused", "dead"), 0)
+    return tuple(
+        HourFigures.model_validate({**found.get((hour,), nothing), "hour": hour})
+        for hour in tables.span.known
+    )
 
 
-def _changes(rows: pa.Table, short: Shortening) -> Changes:
-    names = (HOUR, "domain", "queue", "metric")
-    ordered = sorted(rows.to_pylist(), key=lambda row: (-abs(row["z"]), *(row[name] for name in names)))
-    top = [{**row, "hour": row[HOUR]} for row in short.first("changes.top", ordered)]
-    return Changes(count=len(ordered), top=tuple(Change.model_validate(row) for row in top))
+def _changes(tables: Tables, short: Shortening) -> Changes:
+    rows = tables.rows["changes"].to_pylist()
+    count = tables.lengths.get("changes", len(rows))
+    ordered = sorted(rows, key=lambda row: (-abs(row["z"]), *(row[name] for name in CHANGE)))
+    top = [{**row, "hour": row[HOUR]} for row in short.first("changes.top", ordered, count)]
+    return Changes(count=count, top=tuple(Change.model_validate(row) for row in top))
 
 
 def _edges(rows: pa.Table, short: Shortening) -> tuple[EdgeFigures, ...]:

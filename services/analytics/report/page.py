@@ -8,8 +8,8 @@ from importlib import resources
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from services.analytics.hours import span_ending
 from services.analytics.report import plots, words
-from services.analytics.report.period import span_ending
 from services.kit.formatting import (
     NO_VALUE,
     format_duration,

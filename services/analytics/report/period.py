@@ -1,92 +1,137 @@
-"""Find the hours of a report and their tables, published or staged by the run."""
+"""Read the gold tables of a report's hours, summed by Spark as far as the report needs them.
+
+Of tables with many rows for each queue and hour, only the first rows of the report's lists leave Spark.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
 
-from services.analytics.files import Files
-from services.analytics.hours import days_below, hour_path, hours_of_day, later
-from services.analytics.table_files import read_hours
-from services.analytics.tables import AGGREGATES
+from services.analytics.hours import Span, later, span_of
+from services.analytics.output import spark_path
+from services.analytics.tables import COUNTERS, FAILURES, GOLD, SUMS
+from services.store.model import CLASSES
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Consecutive hours, 'YYYY-MM-DDTHH'."""
-
-    first: str  # '': no hour is known
-    last: str
-    hours: int
-    known: tuple[str, ...]  # hours with tables
-
-    def all(self) -> list[str]:
-        """Return every hour, with or without tables."""
-        return [later(self.first, number) for number in range(self.hours)] if self.first else []
+HOUR = "at"  # column: the row's hour, 'YYYY-MM-DDTHH'
+MOST = 20  # rows of a list in the report
+OF_QUEUE = ("domain", "queue")
+DEATH = (*OF_QUEUE, "reason", "edge")
+ALIKE = tuple(each.name for each in FAILURES.keys)  # columns that similar failures share
+CHANGE = (HOUR, *OF_QUEUE, "metric")
+TRAFFIC = (*SUMS, "refused_all", "refused_puts")
+STATES = ("len_max", "oldest_ms_max")
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of a span by name, each with the column HOUR."""
+    """The tables of a span by name."""
 
     span: Span
+    # summed over the hours, but edges and changes; `refused` is that of traffic, by reason
     rows: dict[str, pa.Table]
+    by_hour: dict[str, pa.Table]  # traffic, depths and deaths summed over the queues, with the column HOUR
+    lengths: dict[str, int] = field(default_factory=dict)  # rows of tables of which only the first are here
 
 
-def span_of(known: set[str], hours: int) -> Span:
-    """Return the last hours up to the newest known one."""
-    if not known:
-        return Span("", "", hours, ())
-    ending = span_ending(max(known), hours)
-    return replace(ending, known=tuple(sorted(hour for hour in known if hour >= ending.first)))
+def read_tables(spark: SparkSession, output: str, now_hour: str, hours: int) -> Tables:
+    """Read the tables of the last hours up to the newest one that any table has.
 
-
-def span_ending(last: str, hours: int) -> Span:
-    """Return the span of hours that ends with `last`."""
-    return Span(later(last, 1 - hours), last, hours, ())
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """Hours and folders that the run removes before the report is published."""
-
-    oldest: str  # hours before it are removed
-    folders: frozenset[str]  # folders that are removed
-
-
-def read_tables(files: Files, staging: str, now_hour: str, hours: int, gone: Gone) -> Tables:
-    """Read the tables of the last hours; hours staged by the run replace published ones.
-
-    Hours after now_hour have not begun and are left out.
+    Args:
+        spark: A session with Delta.
+        output: The output, with all gold tables.
+        now_hour: The hour of the run; later hours have not begun and are left out.
+        hours: Length of the period.
     """
-    there = _there(files, staging, now_hour, hours, gone)
-    span = span_of({hour for each in there.values() for hour in each}, hours)
-    known = {*span.known}
-    rows = {}
-    for table in AGGREGATES:
-        places = {hour: root for hour, root in sorted(there[table.name].items()) if hour in known}
-        rows[table.name] = read_hours(files, table, places)
-    return Tables(span, rows)
+    delta = spark.read.format("delta")
+    gold = {table.name: delta.load(spark_path(output, "gold", table.name)) for table in GOLD}
+    span = span_of(_known(gold.values(), now_hour, hours), hours)
+    inside = {name: _between(rows, span.first, span.last) for name, rows in gold.items()}
+    traffic, depths, deaths = (inside[name] for name in ("traffic", "depths", "deaths"))
+    refused = traffic.select(F.explode("refused").alias("reason", "count"))
+    rows = {
+        "traffic": _summed(traffic, OF_QUEUE, TRAFFIC, histograms=("put", "wait")),
+        "refused": _summed(refused, ["reason"], ["count"]),
+        "depths": _summed(depths, OF_QUEUE, COUNTERS, STATES),
+        "edges": inside["edges"],
+        "deaths": _summed(deaths, DEATH, ("count", "octets", "redriven"), histograms=["age"]),
+        "redrives": _summed(inside["redrives"], OF_QUEUE, ("redriven", "died_again")),
+    }
+    by_hour = {
+        "traffic": _summed(traffic, [HOUR], TRAFFIC),
+        "depths": _summed(depths, [HOUR], COUNTERS),
+        "deaths": _summed(deaths, [HOUR], ["count"]),
+    }
+    first = {
+        "origins": _first(_summed(inside["origins"], ["origin"], ["count"]), F.col("count"), ["origin"]),
+        "failures": _first(_alike(inside["failures"]), F.col("count"), ALIKE),
+        "changes": _first(inside["changes"], F.abs("z"), CHANGE),
+    }
+    return Tables(
+        span,
+        {name: each.toArrow() for name, each in rows.items()}
+        | {name: each for name, (each, _) in first.items()},
+        {name: each.toArrow() for name, each in by_hour.items()},
+        {name: number for name, (_, number) in first.items()},
+    )
 
 
-def _there(files: Files, staging: str, now_hour: str, hours: int, gone: Gone) -> dict[str, dict[str, str]]:
-    """Return the root folder by table and hour. Days are listed from the newest one back as far as the hours reach."""
-    roots = ("aggregates", f"{staging}/aggregates")
-    days = {(root, t.name): days_below(files, f"{root}/{t.name}") for root in roots for t in AGGREGATES}
-    found: dict[str, dict[str, str]] = {table.name: {} for table in AGGREGATES}
-    wanted = {day for each in days.values() for day in each if gone.oldest[:10] <= day <= now_hour[:10]}
-    for day in sorted(wanted, reverse=True):
-        newest = max((hour for each in found.values() for hour in each), default="")
-        if newest and day < later(newest, 1 - hours)[:10]:
+def _known(tables: Iterable[DataFrame], now_hour: str, hours: int) -> set[str]:
+    """Return the hours with rows in any table: those of the period, and perhaps older ones."""
+    for first in (later(now_hour, -2 * hours), ""):  # of an output that is in use only the last days are read
+        parts = [_between(rows, first, now_hour).select(HOUR).distinct() for rows in tables]
+        found = {row[HOUR] for row in reduce(DataFrame.union, parts).distinct().collect()}
+        if found and later(max(found), 1 - hours) >= first:
             break
-        for (root, name), own in days.items():
-            if day in own:
-                there = hours_of_day(files, f"{root}/{name}", day)
-                found[name] |= {
-                    hour: root
-                    for hour in there
-                    if gone.oldest <= hour <= now_hour
-                    and f"{root}/{name}/{hour_path(hour)}" not in gone.folders
-                }
     return found
+
+
+def _between(rows: DataFrame, first: str, last: str) -> DataFrame:
+    """Return the rows of the hours from `first` to `last`, with the column HOUR. Files of other days are not read."""
+    hour = F.concat_ws("T", "day", "hour")
+    return rows.where(F.col("day").between(first[:10], last[:10]) & hour.between(first, last)).withColumn(
+        HOUR, hour
+    )
+
+
+def _summed(
+    rows: DataFrame,
+    keys: Sequence[str],
+    sums: Iterable[str],
+    greatest: Iterable[str] = (),
+    histograms: Iterable[str] = (),
+) -> DataFrame:
+    """Return a row for each key."""
+    return rows.groupBy(*keys).agg(
+        *(F.sum(name).alias(name) for name in sums),
+        *(F.max(name).alias(name) for name in greatest),
+        *(
+            F.array(*(F.sum(F.get(name, F.lit(n))) for n in range(CLASSES))).alias(name)
+            for name in histograms
+        ),
+    )
+
+
+def _alike(failures: DataFrame) -> DataFrame:
+    """Return a row for each group of similar failures, with the id and the error of the oldest one."""
+    # with a number it is aggregated by hashes, otherwise all rows would be sorted
+    oldest = F.min_by(F.struct("example_id", "example"), F.struct("first", "example_id"), 1)[0]
+    found = failures.groupBy(*ALIKE).agg(
+        F.sum("count").alias("count"),
+        F.min("first").alias("first"),
+        F.max("last").alias("last"),
+        oldest.alias("oldest"),
+    )
+    return found.select(*ALIKE, "count", "first", "last", "oldest.*")
+
+
+def _first(rows: DataFrame, size: Column, keys: Sequence[str]) -> tuple[pa.Table, int]:
+    """Return the greatest rows, ties in order of the keys, and the number of all rows."""
+    seen = Observation()
+    counted = rows.observe(seen, F.count(F.lit(1)).alias("rows"))
+    return counted.orderBy(size.desc(), *keys).limit(MOST).toArrow(), int(seen.get["rows"])

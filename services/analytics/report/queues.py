@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,21 +12,28 @@ from services.analytics.report.sums import Row, grouped, merged, most, quantile
 from services.store.model import PUT_S, WAIT_S
 from services.store.report import Budget, QueueBudget, QueueFigures
 
-COUNTED = {"in": "sum", "out": "sum", "refused_all": "sum"}  # columns of traffic
-OF_QUEUES = {**COUNTED, "refused_puts": "sum"}
-DIED = {"count": "sum"}  # columns of deaths
-STOOD = {"len_max": "max", "oldest_ms_max": "max"}  # columns of depths
-NAMES = {"refused_all": "refused", "count": "dead"}  # the report's names of columns
+# what is summed of each table, with the report's names
+SUMMED = {
+    "depths": {"added": "in", "delivered": "out"},
+    "traffic": {"in": "accepted", "refused_all": "refused", "refused_puts": "refused_puts"},
+    "deaths": {"count": "dead"},
+}
+GREATEST = {"depths": ("len_max", "oldest_ms_max")}
 
 
-def nothing() -> Row:
-    """Return the figures of a queue or hour without rows."""
-    return {**dict.fromkeys(("in", "out", "refused", "refused_puts", "dead"), 0), **dict.fromkeys(STOOD)}
-
-
-def renamed(row: Row) -> Row:
-    """Return the row with the report's names of columns."""
-    return {NAMES.get(name, name): value for name, value in row.items()}
+def by_key(tables: Mapping[str, pa.Table], keys: Sequence[str]) -> dict[tuple[str, ...], Row]:
+    """Return the figures of each queue, or of each hour, that occurs in any of these tables."""
+    nothing = {name: 0 for names in SUMMED.values() for name in names.values()}
+    found: dict[tuple[str, ...], Row] = {}
+    for table, names in SUMMED.items():
+        greatest = GREATEST.get(table, ()) if keys == QUEUE else ()
+        columns = {**dict.fromkeys(names, "sum"), **dict.fromkeys(greatest, "max")}
+        for row in grouped(tables[table], keys, **columns):
+            own = found.setdefault(
+                tuple(row[key] for key in keys), {**nothing, **dict.fromkeys(GREATEST["depths"])}
+            )
+            own.update({names.get(name, name): value for name, value in row.items()})
+    return found
 
 
 def spent(accepted: int, refused: int, objective: float) -> Row:
@@ -41,25 +50,18 @@ def spent(accepted: int, refused: int, objective: float) -> Row:
 class Queues:
     """All queues that occur in any table."""
 
-    def __init__(self, traffic: pa.Table, deaths: pa.Table, depths: pa.Table) -> None:
-        self._traffic = traffic
-        # tables of older versions have no refused_puts
-        asked = pc.coalesce(traffic["refused_puts"], traffic["refused_all"])
-        of_queues = traffic.drop_columns("refused_puts").append_column("refused_puts", asked)
-        found: dict[tuple[str, str], Row] = {}
-        for rows, columns in ((of_queues, OF_QUEUES), (deaths, DIED), (depths, STOOD)):
-            for row in grouped(rows, QUEUE, **columns):
-                found.setdefault((row["domain"], row["queue"]), nothing()).update(renamed(row))
-        self.rows = list(found.values())
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        self._traffic = tables["traffic"]
+        self.rows = list(by_key(tables, QUEUE).values())
 
     def budget(self, objective: float, short: Shortening) -> Budget:
-        """Return the error budget of all queues, and of the queues that have used some of it."""
-        asked = [{**row, **spent(row["in"], row["refused_puts"], objective)} for row in self.rows]
+        """Return the error budget of all queues, and of the queues that have used some of it, by the edges' samples."""
+        asked = [{**row, **spent(row["accepted"], row["refused_puts"], objective)} for row in self.rows]
         worst = most([row for row in asked if row["refused"]], QUEUE, "used", "refused")
         return Budget(
             objective=objective,
             queues=tuple(QueueBudget.model_validate(row) for row in short.first("budget.queues", worst)),
-            **spent(self._sum("in"), self._sum("refused_puts"), objective),
+            **spent(self._sum("accepted"), self._sum("refused_puts"), objective),
         )
 
     def _sum(self, name: str) -> int:

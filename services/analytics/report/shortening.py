@@ -31,9 +31,9 @@ class Shortening:
         if rows > self.top:
             self.left_out[name] = rows - self.top
 
-    def first(self, name: str, rows: Sequence[Row]) -> list[Row]:
-        """Return the first rows, with names of queues shortened."""
-        self.note(name, len(rows))
+    def first(self, name: str, rows: Sequence[Row], length: int | None = None) -> list[Row]:
+        """Return the first rows, with names of queues shortened. length: that of the list, if it has more rows."""
+        self.note(name, len(rows) if length is None else length)
         return [{**row, **{key: cut(row[key]) for key in QUEUE if key in row}} for row in rows[: self.top]]
 
     def most_common(self, name: str, found: Counter[str]) -> tuple[Count, ...]:

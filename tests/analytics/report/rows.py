@@ -8,10 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from services.analytics.report.period import Tables, span_of
-from services.analytics.table_files import schema_of, with_hour
-from services.analytics.tables import AGGREGATES
+from services.analytics.hours import span_of
+from services.analytics.report.period import HOUR, Tables
+from services.analytics.tables import COUNTERS, GOLD, Table
 
+TYPES = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "array<bigint>": pa.list_(pa.int64()),
+    "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
+}
 LAST = datetime(2025, 11, 24, 16, tzinfo=UTC)
 Rows = dict[str, dict[str, list[dict[str, Any]]]]  # by hour and table
 HOSTILE = (
@@ -53,7 +61,7 @@ def _of_hour(chance: random.Random, back: int, names: tuple[str, ...]) -> dict[s
                 "acked": number(),
                 "returned": number(),
                 "refused_all": 4,
-                "refused_puts": chance.choice((None, 1, 4)),
+                "refused_puts": chance.choice((0, 1, 4)),
                 "refused": {"full": 1, names[0]: 3},
             },
             **{"put": counts(chance), "wait": counts(chance)},
@@ -77,7 +85,7 @@ def _of_hour(chance: random.Random, back: int, names: tuple[str, ...]) -> dict[s
     return {
         "traffic": traffic,
         "depths": [
-            {**each, "len_max": number(), "oldest_ms_max": number(), "added": number(), "dead_all": number()}
+            {**each, "len_max": number(), "oldest_ms_max": number(), **{name: number() for name in COUNTERS}}
             for each in queue
         ],
         "edges": [
@@ -98,18 +106,31 @@ def _of_hour(chance: random.Random, back: int, names: tuple[str, ...]) -> dict[s
 
 
 def tables(rows: Rows, hours: int) -> Tables:
-    span = span_of(set(rows), hours)
-    found = {}
-    for table in AGGREGATES:
-        schema = schema_of(table)
-        parts = [with_hour(schema.empty_table(), "")]
-        for name in span.known:
-            made = [_whole(row, schema) for row in rows[name].get(table.name, [])]
-            parts.append(with_hour(pa.Table.from_pylist(made, schema), name))
-        found[table.name] = pa.concat_tables(parts).combine_chunks()
-    return Tables(span, found)
+    """Return the rows of the last hours as tables, without summing them."""
+    span = span_of(rows, hours)
+    found = {
+        table.name: arrow(table, [row for hour in span.known for row in of_hour(rows, hour, table)])
+        for table in GOLD
+    }
+    refused = [
+        {"reason": reason, "count": count}
+        for pairs in found["traffic"]["refused"].to_pylist()
+        for reason, count in pairs or ()
+    ]
+    schema = pa.schema({"reason": pa.string(), "count": pa.int64()})
+    of_refused = {"refused": pa.Table.from_pylist(refused, schema)}
+    return Tables(span, found | of_refused, {name: found[name] for name in ("traffic", "depths", "deaths")})
 
 
-def _whole(row: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
-    """Return the row with maps as pairs, as Arrow needs them."""
-    return {name: list(value.items()) if isinstance(value, dict) else value for name, value in row.items()}
+def of_hour(rows: Rows, hour: str, table: Table) -> list[dict[str, Any]]:
+    day, _, number = hour.partition("T")
+    return [{"day": day, "hour": number, HOUR: hour, **row} for row in rows[hour].get(table.name, ())]
+
+
+def arrow(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
+    """Return the rows with all columns of the table, and the column HOUR."""
+    schema = pa.schema([(each.name, TYPES[each.type]) for each in table.columns]).append(
+        pa.field(HOUR, pa.string())
+    )
+    pairs = lambda value: list(value.items()) if isinstance(value, dict) else value  # noqa: E731
+    return pa.Table.from_pylist([{name: pairs(value) for name, value in row.items()} for row in rows], schema)

@@ -14,7 +14,7 @@ import pytest
 from services.analytics.report import words
 from services.analytics.report.figures import make
 from services.analytics.report.page import page
-from services.analytics.tables import AGGREGATES
+from services.analytics.tables import GOLD
 from services.store.report.report import Report
 from tests.analytics.report.rows import HOSTILE, hour, some, tables
 from tests.analytics.report.test_figures import OF
@@ -168,7 +168,7 @@ def test_why_something_was_refused_stands_there_where_nothing_was_to_be_put_in(c
     assert "Refusals by reason" not in page(report(refused=[]))
 
 
-@pytest.mark.parametrize("kept", [each.name for each in AGGREGATES])
+@pytest.mark.parametrize("kept", [each.name for each in GOLD])
 def test_there_is_a_page_of_any_one_table(kept: str, chance: random.Random) -> None:
     """Check pages with rows of one table only: unknown values leave no gap."""
     rows = {
