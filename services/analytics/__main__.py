@@ -70,7 +70,9 @@ def run_command(**given: Any) -> None:
     help="of the result",
 )
 @click.argument("query")
-def sql_command(output: str, master: str, driver_memory: str, conf: tuple[str, ...], form: str, query: str) -> None:
+def sql_command(
+    output: str, master: str, driver_memory: str, conf: tuple[str, ...], form: str, query: str
+) -> None:
     """Query the tables with Spark SQL.
 
     For example: penstock analytics sql --output ./analytics "SELECT * FROM deaths". SHOW TABLES lists the tables,
@@ -92,7 +94,9 @@ def sql_command(output: str, master: str, driver_memory: str, conf: tuple[str, .
 @analytics.command("import", context_settings=CONTEXT)
 @flags.added((flags.OUTPUT, *flags.SPARK))
 @click.argument("old_output")
-def import_command(output: str, master: str, driver_memory: str, conf: tuple[str, ...], old_output: str) -> None:
+def import_command(
+    output: str, master: str, driver_memory: str, conf: tuple[str, ...], old_output: str
+) -> None:
     """Import the output of a version before 0.2 into the tables, once; the next run continues where it ended."""
     _log_json()
 
@@ -132,7 +136,9 @@ def _carried_out(work: Callable[[Callable[[SparkSession], None]], None]) -> int:
         if endings and endings[0].code:
             return endings[0].code
         code, text = told(error)
-        log.error(text, extra={"action": "failed", "code": code}, exc_info=error if is_internal(error) else None)
+        log.error(
+            text, extra={"action": "failed", "code": code}, exc_info=error if is_internal(error) else None
+        )
         return code
     finally:
         for spark in sessions:
@@ -142,7 +148,9 @@ def _carried_out(work: Callable[[Callable[[SparkSession], None]], None]) -> int:
 
 def _started(place: str, master: str, driver_memory: str, conf: tuple[str, ...]) -> SparkSession:
     if absent := jars.missing():
-        raise SettingsError(f"Java archives of Delta Lake are missing ({absent[0]}, ...): run `penstock analytics jars`")
+        raise SettingsError(
+            f"Java archives of Delta Lake are missing ({absent[0]}, ...): run `penstock analytics jars`"
+        )
     begin = time.monotonic()
     spark = start(master, driver_memory, conf, settings_of_output(place))
     of = {"master": spark.sparkContext.master, "seconds": round(time.monotonic() - begin, 3)}

@@ -66,8 +66,8 @@ def _check(table: Table, there: dict[str, str]) -> None:
     known = {each.name: each.type for each in table.columns}
     if unknown := sorted({*there} - {*known}):
         raise TableError(
-            f"the table {table.view} has columns that this version does not know: {', '.join(unknown)}; a newer version "
-            "has written it: use that version, or another --output"
+            f"the table {table.view} has columns that this version does not know: {', '.join(unknown)}; a newer "
+            "version has written it: use that version, or another --output"
         )
     for name, found in there.items():
         if found != known[name]:

@@ -21,14 +21,24 @@ DONE, FAILED, USAGE, UNAVAILABLE, CONCURRENT = range(5)
 TOLD = 2000  # characters of an error inside of Spark
 # an error of ours in the traceback of a task
 OWN = re.compile(r"^(?:.*: )?services\.[\w.]+\.\w+: (.+)$", re.MULTILINE)
-OURS = (SettingsError, OptionError, OutputError, ClockWrong, OtherStore, DataLoss, StoreError, TableError, ReportRefused)
+OURS = (
+    SettingsError,
+    OptionError,
+    OutputError,
+    ClockWrong,
+    OtherStore,
+    DataLoss,
+    StoreError,
+    TableError,
+    ReportRefused,
+)
 # parts of errors of Spark and Delta, the exit code, and what to say instead
 KNOWN = (
     (
         "CONCURRENT_STREAM_LOG_UPDATE",
         CONCURRENT,
-        "another run reads the same store into this output at the same time; it goes on, and this one stops. The tables "
-        "are right; the next run continues",
+        "another run reads the same store into this output at the same time; it goes on, and this one stops. The "
+        "tables are right; the next run continues",
     ),
     (
         "DELTA_CONCURRENT",
@@ -44,8 +54,8 @@ KNOWN = (
     (
         "Disk quota exceeded",
         FAILED,
-        "the disk quota of the output or of Spark's temporary files is used up: free space. The tables are as they were "
-        "before the last commit; the next run continues",
+        "the disk quota of the output or of Spark's temporary files is used up: free space. The tables are as they "
+        "were before the last commit; the next run continues",
     ),
     (
         "OutOfMemoryError",
@@ -56,7 +66,8 @@ KNOWN = (
     (
         "DELTA_INVALID_PROTOCOL_VERSION",
         FAILED,
-        "a table was written by a newer version of Delta Lake: run the newer version of the job, or give another --output",
+        "a table was written by a newer version of Delta Lake: run the newer version of the job, or give another "
+        "--output",
     ),
     (
         "DELTA_UNSUPPORTED_FEATURES",
@@ -67,8 +78,8 @@ KNOWN = (
     (
         "JAVA_GATEWAY_EXITED",
         FAILED,
-        "Java did not start; see the lines above for the cause. Java 17 or newer is required (JAVA_HOME, PATH), and the "
-        "machine needs the memory that --driver-memory asks for",
+        "Java did not start; see the lines above for the cause. Java 17 or newer is required (JAVA_HOME, PATH), and "
+        "the machine needs the memory that --driver-memory asks for",
     ),
 )
 
@@ -85,7 +96,10 @@ def told(error: Exception) -> tuple[int, str]:
         return FAILED, str(error)
     if isinstance(error, PySparkException | Py4JError):
         return _of_spark(str(error))
-    return FAILED, f"internal error: {type(error).__name__}: {error}; the next run continues where this one stopped"
+    return (
+        FAILED,
+        f"internal error: {type(error).__name__}: {error}; the next run continues where this one stopped",
+    )
 
 
 def is_internal(error: Exception) -> bool:

@@ -81,7 +81,9 @@ RUN = (
         "--accept-clock", is_flag=True, help="trust the store's clock even if it differs from others"
     ),
     click.option(
-        "--accept-store", is_flag=True, help="accept another store than before and read it into the same tables"
+        "--accept-store",
+        is_flag=True,
+        help="accept another store than before and read it into the same tables",
     ),
     *SPARK,
     _number("--patience-s", 30.0, "seconds to retry a store that is unavailable", "patience_s"),
@@ -95,7 +97,8 @@ RUN = (
 def added(options: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds options to a command, and the removed ones, which are refused."""
     removed = [
-        click.option(name, hidden=True, expose_value=False, callback=_refuse, default=None) for name in REMOVED
+        click.option(name, hidden=True, expose_value=False, callback=_refuse, default=None)
+        for name in REMOVED
     ]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:

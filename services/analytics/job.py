@@ -131,7 +131,9 @@ class Job:
     def _new_rows(self, kind: Kind) -> DataFrame:
         stream = self._spark.readStream.format("delta").option("maxFilesPerTrigger", ALL_FILES)
         bronze = stream.option("skipChangeCommits", "true").load(self._path(BRONZE[kind]))
-        return bronze.select(sql.lit(kind).alias("kind"), "day", "hour", sql.isnotnull("problem").alias("is_bad"))
+        return bronze.select(
+            sql.lit(kind).alias("kind"), "day", "hour", sql.isnotnull("problem").alias("is_bad")
+        )
 
     def _compute_batch(self, batch: DataFrame, _number: int) -> None:
         touched: dict[Kind, set[str]] = defaultdict(set)
@@ -152,7 +154,9 @@ class Job:
     def _scope(self) -> Scope:
         settings, now_ms = self._settings, self._seen.now_ms
         first = maintenance.first_day(settings, now_ms)
-        return Scope(now_ms, settings.top, settings.objective, settings.week_days, settings.report_hours, first)
+        return Scope(
+            now_ms, settings.top, settings.objective, settings.week_days, settings.report_hours, first
+        )
 
     def _maintained(self, counted: Counted) -> bool:
         """Maintain the tables if a day has begun since the last time, and return whether it did."""
@@ -166,7 +170,9 @@ class Job:
 
     def _report(self, row: Run) -> None:
         settings = self._settings
-        period_ms = 2 * settings.report_hours * HOUR_MS  # its end is the newest hour with rows, which may be older
+        period_ms = (
+            2 * settings.report_hours * HOUR_MS
+        )  # its end is the newest hour with rows, which may be older
         known = runs.since(self._spark, settings, row.now_ms - period_ms)
         missing = [each.missing() for each in (*known, row)]
         tables = read_tables(self._spark, settings.output, hour_at(row.now_ms), settings.report_hours)

@@ -99,7 +99,9 @@ def _is_lost(settings: Settings, seen: Seen, before: Before, key: str, end: str)
     place = seen.streams.get(key)
     if place is None:
         # queues are deleted with their dead letters; samples are not
-        return key in _samples(before) and _lose(settings, f"{key} was read up to {end}, but no longer exists")
+        return key in _samples(before) and _lose(
+            settings, f"{key} was read up to {end}, but no longer exists"
+        )
     if parse_id(place.last) < parse_id(end):
         return _lose(settings, f"{key} was read up to {end}, but now ends at {place.last}")
     had = (before.added or {}).get(key, 0)
@@ -132,5 +134,3 @@ def expected(seen: Seen, before: Before, kind: Kind) -> int:
             is_first = key not in had and kind is Kind.SAMPLES
             found += place.length if is_first else max(0, place.added - had.get(key, 0))
     return found
-
-

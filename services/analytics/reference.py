@@ -15,7 +15,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 from pyspark.sql.pandas.types import from_arrow_type
 
-from services.analytics.tables import AGGREGATES, Table
+from services.analytics.tables import GOLD, Table
 from services.redis_stream.schema import COLUMNS, Kind
 from services.store.report import Report
 
@@ -38,7 +38,7 @@ def spark_type(arrow: pa.DataType) -> str:
 
 def tables() -> str:
     """Return the columns of all tables of the job, without the hour that all have."""
-    return "".join(map(_of_the_job, AGGREGATES))
+    return "".join(map(_of_the_job, GOLD))
 
 
 def _of_the_job(one: Table) -> str:

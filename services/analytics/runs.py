@@ -94,7 +94,8 @@ def is_done(spark: SparkSession, settings: Settings) -> bool:
 def last_maintained_ms(spark: SparkSession, settings: Settings) -> int:
     """Return the store's time of the last run with maintenance, otherwise of the first run; 2**63 - 1 before that."""
     times = table(spark, settings).agg(
-        sql.max(sql.when(sql.col("is_maintained"), sql.col("now_ms"))).alias("last"), sql.min("now_ms").alias("first")
+        sql.max(sql.when(sql.col("is_maintained"), sql.col("now_ms"))).alias("last"),
+        sql.min("now_ms").alias("first"),
     )
     found = times.first()
     return int((found and (found.last or found.first)) or LATEST_MS)
@@ -135,7 +136,9 @@ class Counted:
 
     def settle(self, kind: Kind) -> None:
         """Note the length of the quarantine, also after the retention has shortened it."""
-        self.known[f"rows of {kind}"] = delta.read(self._spark, self._settings.output, QUARANTINE[kind]).count()
+        self.known[f"rows of {kind}"] = delta.read(
+            self._spark, self._settings.output, QUARANTINE[kind]
+        ).count()
 
 
 def missing(seen: Seen, previous: Row | None, kind: Kind, read: int) -> int:

@@ -47,9 +47,10 @@ def show(rows: DataFrame, form: str) -> None:
 
 def _show_table(rows: DataFrame) -> None:
     number = rows.limit(MOST_SHOWN + 1).count()
-    click.echo(rows._show_string(MOST_SHOWN, False), nl=False)  # noqa: SLF001
+    rows.show(MOST_SHOWN, truncate=False)
     if number > MOST_SHOWN:
-        click.echo(f"only the first {MOST_SHOWN} rows are shown; use LIMIT, or --format csv for all", err=True)
+        text = f"only the first {MOST_SHOWN} rows are shown; use LIMIT, or --format csv for all"
+        click.echo(text, err=True)
 
 
 def _lines(rows: DataFrame) -> Iterator[str]:

@@ -266,7 +266,9 @@ RUNS = Table(
         Column("is_maintained", "boolean", "whether it removed old rows and optimized the tables"),
         Column("ends", "map<string,string>", "id up to which each stream was read, by its key"),
         Column("added", "map<string,bigint>", "entries ever added to each stream, by its key"),
-        Column("known", "map<string,bigint>", "versions and lengths of tables, from which the next run counts"),
+        Column(
+            "known", "map<string,bigint>", "versions and lengths of tables, from which the next run counts"
+        ),
         Column("seconds", "map<string,double>", "duration of each step in seconds"),
     ),
     folder=(),
@@ -286,7 +288,8 @@ MEANINGS = {
 
 def _of_source(kind: Kind, folder: str, partitions: tuple[str, ...], meaning: str) -> Table:
     columns = [
-        Column(each.name, from_arrow_type(each.type).simpleString(), each.meaning) for each in schema.COLUMNS[kind]
+        Column(each.name, from_arrow_type(each.type).simpleString(), each.meaning)
+        for each in schema.COLUMNS[kind]
     ]
     found = FOUND if kind is Kind.DEAD else ()
     keys, values = columns[:2], columns[2:]

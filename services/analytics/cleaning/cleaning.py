@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 
 from services.analytics.cleaning.fingerprint import fingerprints, patterns
@@ -93,7 +94,13 @@ def _with_letters(rows: DataFrame, settings: Settings) -> DataFrame:
 
 
 def letters(
-    body: pa.Array, error: pa.Array, note: pa.Array, attributes: pa.Array, *, redact: tuple[str, ...], bodies: str
+    body: pa.Array,
+    error: pa.Array,
+    note: pa.Array,
+    attributes: pa.Array,
+    *,
+    redact: tuple[str, ...],
+    bodies: str,
 ) -> pa.Array:
     """Return the struct CLEANED: redacted columns, the body shortened to `bodies`, fingerprint and pattern."""
     body, error = redacted_octets(body, redact), redacted(error, redact)
@@ -120,5 +127,5 @@ def _kept(body: pa.Array, bodies: str) -> pa.Array:
 
 def _function(compute: Callable[..., pa.Array], result: pa.DataType) -> Callable[..., Column]:
     """Return a Spark function of whole Arrow columns."""
-    make = sql.arrow_udf(returnType=from_arrow_type(result))
-    return make(compute)
+    made: Callable[..., Column] = arrow_udf(compute, from_arrow_type(result), ArrowUDFType.SCALAR)
+    return made

@@ -49,9 +49,7 @@ class Scope:
     first: str = ""  # hours before it are not rewritten: retention removes them
 
 
-def rewrite(
-    spark: SparkSession, output: str, touched: Mapping[Kind, set[str]], scope: Scope
-) -> set[str]:
+def rewrite(spark: SparkSession, output: str, touched: Mapping[Kind, set[str]], scope: Scope) -> set[str]:
     """Compute the touched hours of all tables from bronze, and return these hours.
 
     A repetition writes the same rows. The tables must exist (`create`).
