@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 
 from services.analytics.cleaning.fingerprint import fingerprints, patterns
@@ -75,20 +75,32 @@ def id_time(name: str) -> Column:
 
 
 def _with_redacted_problems(rows: DataFrame, kind: Kind, settings: Settings) -> DataFrame:
-    problems = _function(lambda problem: redacted_problems(problem, settings.redact), TEXT)
+    redact = settings.redact
+
+    def problems(values: pa.Array) -> pa.Array:
+        return _plain(redacted_problems(values, redact))
+
     bodies = settings.bodies if kind is Kind.DEAD else "full"
-    return rows.withColumns({"problem": problems("problem"), "raw": _fields(settings, bodies)("raw")})
+    clean = _function(problems, TEXT)
+    return rows.withColumns({"problem": clean("problem"), "raw": _fields(settings, bodies)("raw")})
 
 
 def _fields(settings: Settings, bodies: str) -> Callable[..., Column]:
     redact = settings.redact
-    return _function(lambda raw: redacted_fields(raw, redact, bodies), FIELDS)
+
+    def fields(raw: pa.Array) -> pa.Array:
+        return _plain(redacted_fields(raw, redact, bodies))
+
+    return _function(fields, FIELDS)
 
 
 def _with_letters(rows: DataFrame, settings: Settings) -> DataFrame:
     redact, bodies = settings.redact, settings.bodies
-    clean = _function(lambda *columns: letters(*columns, redact=redact, bodies=bodies), CLEANED)
-    found = rows.withColumn("cleaned", clean("body", "error", "note", "attributes"))
+
+    def clean(body: pa.Array, error: pa.Array, note: pa.Array, attributes: pa.Array) -> pa.Array:
+        return letters(body, error, note, attributes, redact=redact, bodies=bodies)
+
+    found = rows.withColumn("cleaned", _function(clean, CLEANED)("body", "error", "note", "attributes"))
     names = [field.name for field in CLEANED]
     return found.withColumns({name: sql.col(f"cleaned.{name}") for name in names}).drop("cleaned")
 
@@ -127,5 +139,5 @@ def _kept(body: pa.Array, bodies: str) -> pa.Array:
 
 def _function(compute: Callable[..., pa.Array], result: pa.DataType) -> Callable[..., Column]:
     """Return a Spark function of whole Arrow columns."""
-    made: Callable[..., Column] = arrow_udf(compute, from_arrow_type(result), ArrowUDFType.SCALAR)
+    made: Callable[..., Column] = arrow_udf(compute, from_arrow_type(result))
     return made
