@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from services.analytics.gold.expressions import OF_QUEUE, shaped
 from services.analytics.hours import later
@@ -104,10 +104,10 @@ def _judge(known: Sequence[str], weeks: dict[int, slice]) -> Callable[..., Colum
         found = [_judged(placed, names, hour, week) for hour, week in weeks.items()]
         return _lists(found, known, len(metrics))
 
-    fields = ", ".join(f"{name}:double" for name in FIGURES)
-    made: Callable[..., Column] = arrow_udf(
-        judge, f"array<struct<day:string, hour:string, week_hours:bigint, {fields}>>", ArrowUDFType.SCALAR
-    )
+    figures = ", ".join(f"{name}:double" for name in FIGURES)
+    row = f"struct<day:string, hour:string, week_hours:bigint, {figures}>"
+    # the stubs of PySpark demand a function type, of which PySpark warns
+    made: Callable[..., Column] = arrow_udf(judge, f"array<{row}>")  # type: ignore[call-overload]
     return made
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from services.analytics.tables import QUANTILES
 
@@ -63,7 +63,8 @@ def _quantiles(bounds_s: Sequence[float]) -> Callable[..., Column]:
         return pa.StructArray.from_arrays(found, names=[*QUANTILES])
 
     fields = ", ".join(f"{name}:double" for name in QUANTILES)
-    made: Callable[..., Column] = arrow_udf(quantiles, f"struct<{fields}>", ArrowUDFType.SCALAR)
+    # the stubs of PySpark demand a function type, of which PySpark warns
+    made: Callable[..., Column] = arrow_udf(quantiles, f"struct<{fields}>")  # type: ignore[call-overload]
     return made
 
 
