@@ -24,6 +24,8 @@ OF_QUEUE = ("domain", "queue")
 DEATH = (*OF_QUEUE, "reason", "edge")
 ALIKE = tuple(each.name for each in FAILURES.keys)  # columns that similar failures share
 CHANGE = (HOUR, *OF_QUEUE, "metric")
+HOURS = ("day", "hour")
+OLDEST = "0001-01-01T00"
 TRAFFIC = (*SUMS, "refused_all", "refused_puts")
 STATES = ("len_max", "oldest_ms_max")
 
@@ -50,7 +52,9 @@ def read_tables(spark: SparkSession, output: str, now_hour: str, hours: int) -> 
     """
     delta = spark.read.format("delta")
     gold = {table.name: delta.load(spark_path(output, "gold", table.name)) for table in GOLD}
-    span = span_of(_known(gold.values(), now_hour, hours), hours)
+    # every hour of the other tables is one of these
+    known = _known([gold[name] for name in ("traffic", "depths", "edges", "deaths")], now_hour, hours)
+    span = span_of(known, hours)
     inside = {name: _between(rows, span.first, span.last) for name, rows in gold.items()}
     traffic, depths, deaths = (inside[name] for name in ("traffic", "depths", "deaths"))
     refused = traffic.select(F.explode("refused").alias("reason", "count"))
@@ -63,40 +67,46 @@ def read_tables(spark: SparkSession, output: str, now_hour: str, hours: int) -> 
         "redrives": _summed(inside["redrives"], OF_QUEUE, ("redriven", "died_again")),
     }
     by_hour = {
-        "traffic": _summed(traffic, [HOUR], TRAFFIC),
-        "depths": _summed(depths, [HOUR], COUNTERS),
-        "deaths": _summed(deaths, [HOUR], ["count"]),
+        "traffic": _with_hour(_summed(traffic, HOURS, TRAFFIC)),
+        "depths": _with_hour(_summed(depths, HOURS, COUNTERS)),
+        "deaths": _with_hour(_summed(deaths, HOURS, ["count"])),
     }
-    first = {
-        "origins": _first(_summed(inside["origins"], ["origin"], ["count"]), F.col("count"), ["origin"]),
-        "failures": _first(_alike(inside["failures"]), F.col("count"), ALIKE),
-        "changes": _first(inside["changes"], F.abs("z"), CHANGE),
+    lengths = {name: Observation() for name in ("origins", "failures", "changes")}
+    origins = _summed(inside["origins"], ["origin"], ["count"])
+    rows |= {
+        "origins": _first(origins, F.col("count"), ["origin"], lengths["origins"]),
+        "failures": _alike(inside["failures"], lengths["failures"]),
+        "changes": _first(_with_hour(inside["changes"]), F.abs("z"), CHANGE, lengths["changes"]),
     }
+    found = {name: each.toArrow() for name, each in rows.items()}
     return Tables(
         span,
-        {name: each.toArrow() for name, each in rows.items()}
-        | {name: each for name, (each, _) in first.items()},
+        found,
         {name: each.toArrow() for name, each in by_hour.items()},
-        {name: number for name, (_, number) in first.items()},
+        {name: _length(found[name], each) for name, each in lengths.items()},
     )
 
 
 def _known(tables: Iterable[DataFrame], now_hour: str, hours: int) -> set[str]:
     """Return the hours with rows in any table: those of the period, and perhaps older ones."""
-    for first in (later(now_hour, -2 * hours), ""):  # of an output that is in use only the last days are read
-        parts = [_between(rows, first, now_hour).select(HOUR).distinct() for rows in tables]
-        found = {row[HOUR] for row in reduce(DataFrame.union, parts).distinct().collect()}
+    for first in (later(now_hour, -2 * hours), OLDEST):  # of an output in use only the last days are read
+        parts = [_between(rows, first, now_hour).select(*HOURS).distinct() for rows in tables]
+        found = {f"{row.day}T{row.hour}" for row in reduce(DataFrame.union, parts).distinct().collect()}
         if found and later(max(found), 1 - hours) >= first:
             break
     return found
 
 
 def _between(rows: DataFrame, first: str, last: str) -> DataFrame:
-    """Return the rows of the hours from `first` to `last`, with the column HOUR. Files of other days are not read."""
-    hour = F.concat_ws("T", "day", "hour")
-    return rows.where(F.col("day").between(first[:10], last[:10]) & hour.between(first, last)).withColumn(
-        HOUR, hour
-    )
+    """Return the rows of the hours from `first` to `last`. Files of other days are not read."""
+    day, hour = F.col("day"), F.col("hour")
+    begun = (day > first[:10]) | (hour >= first[11:])
+    ended = (day < last[:10]) | (hour <= last[11:])
+    return rows.where(day.between(first[:10], last[:10]) & begun & ended)
+
+
+def _with_hour(rows: DataFrame) -> DataFrame:
+    return rows.withColumn(HOUR, F.concat_ws("T", *HOURS))
 
 
 def _summed(
@@ -117,21 +127,30 @@ def _summed(
     )
 
 
-def _alike(failures: DataFrame) -> DataFrame:
-    """Return a row for each group of similar failures, with the id and the error of the oldest one."""
-    # with a number it is aggregated by hashes, otherwise all rows would be sorted
-    oldest = F.min_by(F.struct("example_id", "example"), F.struct("first", "example_id"), 1)[0]
-    found = failures.groupBy(*ALIKE).agg(
-        F.sum("count").alias("count"),
-        F.min("first").alias("first"),
-        F.max("last").alias("last"),
-        oldest.alias("oldest"),
+def _alike(failures: DataFrame, length: Observation) -> DataFrame:
+    """Return the most frequent groups of similar failures, with the id and the error of the oldest one."""
+    counted = _summed(failures, ALIKE, ["count"])
+    # only sums are computed of all groups, as there may be very many
+    most = F.broadcast(_first(counted, F.col("count"), ALIKE, length).select(*ALIKE))
+    return (
+        failures.join(most, [*ALIKE], "left_semi")
+        .groupBy(*ALIKE)
+        .agg(
+            F.sum("count").alias("count"),
+            F.min("first").alias("first"),
+            F.max("last").alias("last"),
+            F.min_by(F.struct("example_id", "example"), F.struct("first", "example_id")).alias("oldest"),
+        )
+        .select(*ALIKE, "count", "first", "last", "oldest.*")
     )
-    return found.select(*ALIKE, "count", "first", "last", "oldest.*")
 
 
-def _first(rows: DataFrame, size: Column, keys: Sequence[str]) -> tuple[pa.Table, int]:
-    """Return the greatest rows, ties in order of the keys, and the number of all rows."""
-    seen = Observation()
-    counted = rows.observe(seen, F.count(F.lit(1)).alias("rows"))
-    return counted.orderBy(size.desc(), *keys).limit(MOST).toArrow(), int(seen.get["rows"])
+def _first(rows: DataFrame, size: Column, keys: Sequence[str], length: Observation) -> DataFrame:
+    """Return the greatest rows, ties in order of the keys; the observation gets the number of all `rows`."""
+    counted = rows.observe(length, F.count(F.lit(1)).alias("rows"))
+    return counted.orderBy(size.desc(), *keys).limit(MOST)
+
+
+def _length(found: pa.Table, length: Observation) -> int:
+    """Return the number of all rows, which Spark does not observe of an empty table."""
+    return len(found) if len(found) < MOST else int(length.get["rows"])

@@ -16,11 +16,11 @@ MESSAGES = gauge(
     "penstock_report_messages",
     "Messages of the period, by outcome",
     Label("what", "4"),
-    more="`in`, `out`, `refused`, `dead`",
+    more="`in`, `out` and `dead` by the queues' counters, `refused` by the edges' samples",
 )
 DEATHS = gauge(
     "penstock_report_deaths",
-    "Dead letters of the period, by reason",
+    "Dead letters of the period that were read, by reason",
     Label("reason", "20"),
     unit="messages",
     more="the most frequent reasons",

@@ -1,70 +1,61 @@
-"""Test which hours a report covers, and how often it accesses the output."""
+"""Test how the gold tables of a period are read and summed by Spark."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import random
 
-import pytest
+from pyspark.sql import SparkSession
 
-from services.analytics.files import Files
 from services.analytics.hours import later
-from services.analytics.report.period import Gone, Span, read_tables
-from services.analytics.table_files import parquet, schema_of, table_path
-from services.analytics.tables import DEATHS, TRAFFIC, Table
-from tests.analytics.asking import counted
+from services.analytics.report.figures import make
+from services.analytics.report.period import ALIKE, MOST, read_tables
+from tests.analytics.report.conftest import Write
+from tests.analytics.report.rows import Rows, hour, some, tables
+from tests.analytics.report.test_figures import OF
 
-NOW = "2025-11-24T16"
-STAGING = "runs/r/staging"
-NOTHING = Gone("", frozenset())
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    return Files(str(tmp_path))
+NOW = hour(0)
 
 
-def put(files: Files, hours: list[str], table: Table = DEATHS, root: str = "aggregates") -> None:
-    for hour in hours:
-        files.write_octets(f"{root}/{table_path(table, hour)}", parquet(schema_of(table).empty_table()))
+def of(hours: list[str]) -> Rows:
+    """Return a dead letter in each hour."""
+    (row,) = some(random.Random(1), 1, ("a",)).values()
+    return {each: {"deaths": row["deaths"][:1]} for each in hours}
 
 
-def span(files: Files, hours: int = 24, gone: Gone = NOTHING) -> Span:
-    return read_tables(files, STAGING, NOW, hours, gone).span
+def test_sums_of_spark_give_the_report_of_all_rows(spark: SparkSession, gold: Write) -> None:
+    """Check that Spark sums and shortens the tables without changing the report."""
+    names = tuple(f"name {number}" for number in range(7))
+    rows = some(random.Random(5), 30, names)
+    found = read_tables(spark, gold(rows), NOW, 24)
+    failures = tables(rows, 24).rows["failures"].select(ALIKE).to_pylist()
+    groups = {tuple(row.values()) for row in failures}
+    assert found.lengths == {"origins": 7, "failures": len(groups), "changes": 7 * 24}
+    assert [len(found.rows[name]) for name in ("failures", "changes", "traffic")] == [MOST, MOST, 7 * 2]
+    assert [len(found.by_hour[name]) for name in ("traffic", "depths", "deaths")] == [24, 24, 24]
+    assert make(found, OF) == make(tables(rows, 24), OF)
+    fewer = {each: row for each, row in rows.items() if each <= later(NOW, -3)}
+    assert make(read_tables(spark, gold({}), later(NOW, -3), 2), OF) == make(tables(fewer, 2), OF)
 
 
-def test_an_hour_that_has_not_begun_is_in_no_report(files: Files) -> None:
+def test_hour_that_has_not_begun_is_left_out(spark: SparkSession, gold: Write) -> None:
     """Check that the hour of a letter ahead of the store's clock counts only once it has begun."""
-    put(files, [later(NOW, by) for by in (-24, -23, 0, 1, 9)])
-    found = span(files)
-    assert (found.first, found.last, found.known) == (later(NOW, -23), NOW, (later(NOW, -23), NOW))
-    put(files, [later(NOW, -2)], root=f"{STAGING}/aggregates")
-    assert later(NOW, -2) in span(files).known
+    output = gold(of([later(NOW, by) for by in (-24, -23, 0, 1, 9)]))
+    span = read_tables(spark, output, NOW, 24).span
+    assert (span.first, span.last, span.known) == (later(NOW, -23), NOW, (later(NOW, -23), NOW))
+    assert read_tables(spark, output, later(NOW, -30), 24).span.last == ""
 
 
-def test_nothing_but_hours_that_have_not_begun_is_nothing(files: Files) -> None:
-    put(files, [later(NOW, 1)])
-    assert span(files).last == ""
-
-
-def test_a_period_ends_where_there_is_something_however_long_ago(files: Files) -> None:
+def test_period_ends_with_the_newest_hour_however_old(spark: SparkSession, gold: Write) -> None:
     old = [later(NOW, by) for by in (-2000, -2001, -2030)]
-    put(files, old)
-    put(files, [later(NOW, -30)], TRAFFIC)
-    (files_gone,) = (f"aggregates/traffic/day={hour[:10]}/hour={hour[11:]}" for hour in [later(NOW, -30)])
-    assert span(files).known == (later(NOW, -30),)
-    found = span(files, gone=Gone("", frozenset({files_gone})))
-    assert (found.last, found.known) == (old[0], (old[1], old[0]))
-    assert span(files, gone=Gone(later(NOW, -1000), frozenset({files_gone}))).last == ""
+    output = gold(of(old))
+    found = read_tables(spark, output, NOW, 24)
+    assert (found.span.last, found.span.known) == (old[0], (old[1], old[0]))
+    assert make(found, OF).totals.dead == make(tables(of(old), 24), OF).totals.dead
+    gold(of([later(NOW, -30)]))
+    assert read_tables(spark, output, NOW, 24).span.known == (later(NOW, -30),)
+    assert read_tables(spark, output, NOW, 31).span.known == (later(NOW, -30),)
 
 
-def test_an_old_output_is_asked_no_more_than_a_young_one(
-    files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    for days in (range(4), range(4, 300)):
-        put(files, [later(NOW, -24 * day) for day in days])
-        with counted(monkeypatch) as found:
-            assert len(span(files, 48).known) == 2
-        asked.append(found)
-    assert asked[0] == asked[1]
-    assert asked[0]["list"] < 24
+def test_empty_tables_give_an_empty_report(spark: SparkSession, gold: Write) -> None:
+    found = make(read_tables(spark, gold({}), NOW, 24), OF)
+    assert found == make(tables({}, 24), OF)

@@ -95,15 +95,16 @@ const Omitted = ({ number = 0 }) => number > 0 && html`<p class="soft">${count(n
 function Totals({ totals, report: { budget, put, wait } }) {
   const figures = [
     ["In", count(totals.in), bytes(totals.in_octets)],
-    ["Out", count(totals.out), bytes(totals.out_octets)],
-    ["Acked", count(totals.acked)],
+    ["Out", count(totals.out)],
+    ["Acked", count(totals.acked), totals.acked_octets != null && bytes(totals.acked_octets)],
     ["Refused", count(totals.refused)],
-    ["Dead", count(totals.dead)],
+    ["Died", count(totals.died), `${several(totals.dead, "letter")} read`],
     ["Accepted", share(budget.availability), `objective ${share(budget.objective)}`],
     ["Durable p99", seconds(put.p99), "", DURABLE],
     ["Delivery p99", seconds(wait.p99), "", DELIVERY],
   ];
-  return html`<dl class="strip" aria-label="Totals">${figures.map(([name, value, more, hint]) => html`<div key=${name} title=${hint}><dt>${name}</dt><dd>${value} ${more && html`<small>${more}</small>`}</dd></div>`)}</dl>`;
+  return html`<dl class="strip" aria-label="Totals">${figures.map(([name, value, more, hint]) => html`<div key=${name} title=${hint}><dt>${name}</dt><dd>${value} ${more && html`<small>${more}</small>`}</dd></div>`)}</dl>
+    ${totals.difference && html`<p class="soft">${totals.difference}</p>`}`;
 }
 
 function Hours({ hours, isRunning }) {
