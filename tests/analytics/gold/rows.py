@@ -44,7 +44,9 @@ def sample(kind: str, end: int, **told: Any) -> Row:
 
 
 def worked(end: int, queue: str, n: int = 1, **told: Any) -> Row:
+    """Return a sample of a queue, in a stream of its own, so that ids are unique."""
     counts = {
+        "stream": queue,
         **dict.fromkeys(SUMS, 0),
         **{"process": "p", "ms": 10_000, "refused_puts": 0, "put": [0] * 16, "wait": [0] * 16, "refused": []},
     }
