@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from services.analytics.hours import Span, later, span_of
@@ -53,8 +53,7 @@ def read_tables(spark: SparkSession, output: str, now_hour: str, hours: int) -> 
     delta = spark.read.format("delta")
     gold = {table.name: delta.load(spark_path(output, "gold", table.name)) for table in GOLD}
     # every hour of the other tables is one of these
-    known = _known([gold[name] for name in ("traffic", "depths", "edges", "deaths")], now_hour, hours)
-    span = span_of(known, hours)
+    span = find_span([gold[name] for name in ("traffic", "depths", "edges", "deaths")], now_hour, hours)
     inside = {name: _between(rows, span.first, span.last) for name, rows in gold.items()}
     traffic, depths, deaths = (inside[name] for name in ("traffic", "depths", "deaths"))
     refused = traffic.select(F.explode("refused").alias("reason", "count"))
@@ -71,30 +70,29 @@ def read_tables(spark: SparkSession, output: str, now_hour: str, hours: int) -> 
         "depths": _with_hour(_summed(depths, HOURS, COUNTERS)),
         "deaths": _with_hour(_summed(deaths, HOURS, ["count"])),
     }
-    lengths = {name: Observation() for name in ("origins", "failures", "changes")}
-    origins = _summed(inside["origins"], ["origin"], ["count"])
-    rows |= {
-        "origins": _first(origins, F.col("count"), ["origin"], lengths["origins"]),
-        "failures": _alike(inside["failures"], lengths["failures"]),
-        "changes": _first(_with_hour(inside["changes"]), F.abs("z"), CHANGE, lengths["changes"]),
+    changes = _with_hour(inside["changes"])
+    first = {
+        "origins": _first(_summed(inside["origins"], ["origin"], ["count"]), F.col("count"), ["origin"]),
+        "failures": _failures(inside["failures"]),
+        "changes": _first(changes, F.abs("z"), CHANGE),
     }
-    found = {name: each.toArrow() for name, each in rows.items()}
     return Tables(
         span,
-        found,
+        {name: each.toArrow() for name, each in rows.items()}
+        | {name: top for name, (top, _) in first.items()},
         {name: each.toArrow() for name, each in by_hour.items()},
-        {name: _length(found[name], each) for name, each in lengths.items()},
+        {name: length for name, (_, length) in first.items()},
     )
 
 
-def _known(tables: Iterable[DataFrame], now_hour: str, hours: int) -> set[str]:
-    """Return the hours with rows in any table: those of the period, and perhaps older ones."""
+def find_span(tables: Iterable[DataFrame], now_hour: str, hours: int) -> Span:
+    """Return the last hours up to the newest one that any table has, and that is not after `now_hour`."""
     for first in (later(now_hour, -2 * hours), OLDEST):  # of an output in use only the last days are read
         parts = [_between(rows, first, now_hour).select(*HOURS).distinct() for rows in tables]
         found = {f"{row.day}T{row.hour}" for row in reduce(DataFrame.union, parts).distinct().collect()}
         if found and later(max(found), 1 - hours) >= first:
             break
-    return found
+    return span_of(found, hours)
 
 
 def _between(rows: DataFrame, first: str, last: str) -> DataFrame:
@@ -127,30 +125,27 @@ def _summed(
     )
 
 
-def _alike(failures: DataFrame, length: Observation) -> DataFrame:
-    """Return the most frequent groups of similar failures, with the id and the error of the oldest one."""
-    counted = _summed(failures, ALIKE, ["count"])
-    # only sums are computed of all groups, as there may be very many
-    most = F.broadcast(_first(counted, F.col("count"), ALIKE, length).select(*ALIKE))
-    return (
-        failures.join(most, [*ALIKE], "left_semi")
-        .groupBy(*ALIKE)
-        .agg(
-            F.sum("count").alias("count"),
-            F.min("first").alias("first"),
-            F.max("last").alias("last"),
-            F.min_by(F.struct("example_id", "example"), F.struct("first", "example_id")).alias("oldest"),
-        )
-        .select(*ALIKE, "count", "first", "last", "oldest.*")
+def _failures(rows: DataFrame) -> tuple[pa.Table, int]:
+    """Return the most frequent groups of similar failures, and the number of all groups.
+
+    Only the sums are computed of all groups, as there may be very many.
+    """
+    top, length = _first(_summed(rows, ALIKE, ["count"]), F.col("count"), ALIKE)
+    groups = F.broadcast(rows.sparkSession.createDataFrame(top.select(ALIKE)))
+    found = rows.join(groups, [*ALIKE], "left_semi").groupBy(*ALIKE)
+    whole = found.agg(
+        F.sum("count").alias("count"),
+        F.min("first").alias("first"),
+        F.max("last").alias("last"),
+        F.min_by(F.struct("example_id", "example"), F.struct("first", "example_id")).alias("oldest"),
     )
+    return whole.select(*ALIKE, "count", "first", "last", "oldest.*").toArrow(), length
 
 
-def _first(rows: DataFrame, size: Column, keys: Sequence[str], length: Observation) -> DataFrame:
-    """Return the greatest rows, ties in order of the keys; the observation gets the number of all `rows`."""
-    counted = rows.observe(length, F.count(F.lit(1)).alias("rows"))
-    return counted.orderBy(size.desc(), *keys).limit(MOST)
-
-
-def _length(found: pa.Table, length: Observation) -> int:
-    """Return the number of all rows, which Spark does not observe of an empty table."""
-    return len(found) if len(found) < MOST else int(length.get["rows"])
+def _first(rows: DataFrame, size: Column, keys: Sequence[str]) -> tuple[pa.Table, int]:
+    """Return the greatest rows, ties in order of the keys, and the number of all rows."""
+    rows.persist()
+    try:
+        return rows.orderBy(size.desc(), *keys).limit(MOST).toArrow(), rows.count()
+    finally:
+        rows.unpersist()

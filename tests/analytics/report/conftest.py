@@ -15,7 +15,7 @@ CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -45,7 +45,7 @@ def gold(spark: SparkSession, tmp_path: Path) -> Write:
             found = arrow(table, [row for hour in rows for row in of_hour(rows, hour, table)])
             frame = spark.createDataFrame(found.select([each.name for each in table.columns]), table.schema())
             path = str(tmp_path / "out" / "gold" / table.name)
-            frame.write.format("delta").mode("append").partitionBy("day").save(path)
+            frame.coalesce(1).write.format("delta").mode("append").partitionBy("day").save(path)
         return str(tmp_path / "out")
 
     return write
