@@ -130,6 +130,8 @@ ROWS = (
     Row(CHART, "Monitoring", ON_NODE),
     Row(CHART, "Commands in a cluster", ON_NODE),
     Row(CHART, "Console", ON_NODE),
+    Row(CHART, "Analytics", Elsewhere(
+        "chart/test_import.py::test_job_of_the_page_imports_the_old_output", "in the namespace of its release")),
     Row(CLI, "Which store", WITHOUT_STORE),
     Row(CLI, "For programs", WITHOUT_STORE),
     Row(CLI, "up", UP),
