@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -51,7 +52,7 @@ def some(chance: random.Random, hours: int, names: tuple[str, ...]) -> Rows:
 
 def _of_hour(chance: random.Random, back: int, names: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
     queue = [{"domain": chance.choice(("main", "other")), "queue": name} for name in names]
-    number = lambda: chance.randrange(1000)  # noqa: E731
+    number: Callable[[], int] = lambda: chance.randrange(1000)  # noqa: E731
     moment = LAST - timedelta(hours=back) + timedelta(seconds=chance.randrange(3600))
     traffic = [
         {
@@ -132,5 +133,5 @@ def arrow(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
     schema = pa.schema([(each.name, TYPES[each.type]) for each in table.columns]).append(
         pa.field(HOUR, pa.string())
     )
-    pairs = lambda value: list(value.items()) if isinstance(value, dict) else value  # noqa: E731
+    pairs: Callable[[Any], Any] = lambda value: [*value.items()] if isinstance(value, dict) else value  # noqa: E731
     return pa.Table.from_pylist([{name: pairs(value) for name, value in row.items()} for row in rows], schema)

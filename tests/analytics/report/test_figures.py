@@ -166,7 +166,9 @@ def test_deaths_are_told_by_reason_edge_and_origin(rows: Rows, found: Report) ->
 
 
 def test_failures_of_all_hours_are_one(rows: Rows, found: Report) -> None:
-    key = lambda row: tuple(row[name] for name in ("domain", "queue", "reason", "pattern", "fingerprint"))  # noqa: E731
+    def key(row: dict[str, Any]) -> tuple[str, ...]:
+        return tuple(row[name] for name in ("domain", "queue", "reason", "pattern", "fingerprint"))
+
     wanted = by(of(rows, "failures"), key, "count")
     order = sorted(wanted, key=lambda name: (-wanted[name], name))[:20]
     assert [

@@ -47,7 +47,7 @@ def test_newest_report_is_sent_to_the_store(tmp_path: Path, server: Server) -> N
     output = str(tmp_path)
     give(output, server.url, 1.0)  # there is none yet
     write_reports(output, report(), "r1")
-    with pytest.raises(ReportRefused, match="the output is complete.*the next run sends it again"):
+    with pytest.raises(ReportRefused, match=r"the output is complete.*the next run sends it again"):
         give(output, "redis://127.0.0.1:1", 0.1)
     (tmp_path / "reports" / "latest.json").write_text("[]")
     with pytest.raises(OutputError, match=r"reports/latest\.json is not a report: remove it"):
