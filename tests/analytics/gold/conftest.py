@@ -12,7 +12,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from tests.analytics.spark.jvm import SHORT_LIVED
+from tests.redis_stream.spark.jvm import SHORT_LIVED
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = {
