@@ -13,11 +13,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.analytics.cleaning.fingerprint import fingerprints, patterns
 from services.analytics.cleaning.cleaning import archive_schema, archived, by_hour
-from services.analytics.cleaning.redaction import redacted_attributes, redacted_fields, redacted_octets, trouble
-from services.analytics.settings import Settings, SettingsError, Shape
+from services.analytics.cleaning.fingerprint import fingerprints, patterns
+from services.analytics.cleaning.redaction import (
+    redacted_attributes,
+    redacted_fields,
+    redacted_octets,
+    trouble,
+)
 from services.analytics.cleaning.stray_octets import as_octets, as_text
+from services.analytics.settings import Settings, SettingsError, Shape
 from services.redis_stream.columns import Origin, batch
 from services.redis_stream.schema import FIELDS, OCTETS, TEXT, Kind
 from tests.redis_stream.streams import LETTER

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from pyspark.errors import PySparkException
+from services.analytics.plan import KINDS, Plan, Planned
+from services.analytics.publish import Ready
+from services.analytics.state import State
 
 from services.analytics import __main__
 from services.analytics.__main__ import FAILED, USAGE, analytics
-from services.analytics.plan import KINDS, Plan, Planned
-from services.analytics.publish import Ready
 from services.analytics.settings import MOST_DIGITS, SHAPES, TIMES_S, Settings, SettingsError, Shape
-from services.analytics.state import State
 
 SCHEMA = Path(__file__).parents[2] / "charts/penstock/values.schema.json"
 FLAGS = {"clock_slack_s": "--clock-slack"}

@@ -14,9 +14,13 @@ from services.analytics.settings import Settings
 from tests.redis_stream.entries import Entries
 
 
-def carry_out(spark: SparkSession, store: Entries, output: Path, run: str = "r1", **told: Any) -> dict[str, Any]:
+def carry_out(
+    spark: SparkSession, store: Entries, output: Path, run: str = "r1", **told: Any
+) -> dict[str, Any]:
     """Do what `penstock analytics run` does, and return the row of `runs`."""
-    settings = Settings(store.server.url, str(output), run, **{"patience_s": 2, **told})
+    settings = Settings(
+        **{"store": store.server.url, "output": str(output), "run": run, "patience_s": 2, **told}
+    )
     job.run(spark, settings, preflight.look(settings))
     (row,) = [each for each in rows(output, "runs") if each["run"] == run]
     return row

@@ -75,7 +75,9 @@ def test_unreadable_entries_are_in_quarantine_with_the_reason(
     assert sum(row["count"] for row in rows(tmp_path, "gold/deaths")) == 1
 
 
-def test_secrets_are_redacted_and_bodies_shortened(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
+def test_secrets_are_redacted_and_bodies_shortened(
+    spark: SparkSession, store: Entries, tmp_path: Path
+) -> None:
     store.letter("a", store.now_ms() - 1000, body=b"token=s3cret and more", error="bad token=s3cret")
     store.add(store.queue("a"), {"reason": "token=s3cret", "body": "token=s3cret"}, "*")
     carry_out(spark, store, tmp_path, bodies="12", redact=("token=[a-z0-9]+",))

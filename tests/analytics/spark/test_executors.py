@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.analytics.spark.test_kills import PATIENCE_S, begin, carry_out, check_same, kill, wait_until
+from tests.analytics.spark.carried_out import carry_out
+from tests.analytics.spark.test_kills import PATIENCE_S, begin, check_same, kill, wait_until
 from tests.redis_stream.entries import Entries, fill_letters, fill_samples
 
 # separate processes, as on a cluster, each with one task at a time
@@ -45,7 +46,7 @@ def test_run_survives_an_executor_killed_at_random(
     carry_out(spark, store, whole)
     process = begin(store, output, *EXECUTORS)
     try:
-        moment = chance.choice(("it has a plan", "it writes the archive", "it computes tables"))
+        moment = chance.choice(("it has planned a batch", "it reads samples", "it computes hours"))
         wait_until(moment, output, process)
         while not (there := executors(process)):
             assert process.poll() is None, log.read_text()[-3000:]

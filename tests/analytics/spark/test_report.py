@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-
 from services.analytics.files import Files
 from services.analytics.places import OutputError
-from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
+from tests.analytics.spark.test_aggregates import seed
+
+from services.analytics.report.output import ReportRefused, give
 from services.analytics.settings import Settings, SettingsError, Shape
 from services.store.model.keys import RegistryKeys
 from services.store.redis.rights import analytics_rules
 from tests.analytics.spark import expected
-from tests.analytics.spark.test_aggregates import seed
 from tests.redis_stream.entries import HOUR_MS, Entries, fill_letters, fill_samples
 from tests.servers import PROGRAMS, Server
 
