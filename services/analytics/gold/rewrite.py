@@ -9,7 +9,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from services.analytics.gold.changes import changes
+from services.analytics.gold.changes import changes, weeks
 from services.analytics.gold.create import in_threads, retried, table_path
 from services.analytics.gold.deaths import deaths
 from services.analytics.gold.depths import depths
@@ -136,9 +136,11 @@ def _write_derived(gold: _Gold, hours: set[str], settings: Settings) -> None:
     judged = sorted(hour for hour in hours | last if has_ended(hour, settings.now_ms))
     of_hours = condition(hours)
     tables: dict[Table, tuple[Rows, set[str]]] = {
-        CHANGES: (lambda: changes(week, judged, known, settings.week_days), hours | {*judged}),
-        REDRIVES: (lambda: redrives(gold.read(DEATHS, of_hours), gold.read(DEPTHS, of_hours)), hours),
+        REDRIVES: (lambda: redrives(gold.read(DEATHS, of_hours), gold.read(DEPTHS, of_hours)), hours)
     }
+    # without enough history an hour has no changes, and had none before, as history only grows
+    if weeks(judged, known, settings.week_days):
+        tables[CHANGES] = (lambda: changes(week, judged, known, settings.week_days), hours | {*judged})
     _write_all(gold, tables)
 
 
