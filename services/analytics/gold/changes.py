@@ -45,7 +45,7 @@ def changes(
         known: the hours that have rows in the three tables, in order.
         week_days: how many days before an hour it is compared with.
     """
-    weeks = _weeks(judged, known, week_days)
+    found_weeks = weeks(judged, known, week_days)
     series = (
         _values(*tables)
         .groupBy("domain", "queue", "metric")
@@ -54,12 +54,12 @@ def changes(
             F.collect_list("value").alias("values"),
         )
     )
-    found = F.explode(_judge(known, weeks)("metric", "hours", "values"))
+    found = F.explode(_judge(known, found_weeks)("metric", "hours", "values"))
     rows = series.select("domain", "queue", "metric", found.alias("found")).select("*", "found.*")
     return shaped(rows.withColumn("verdict", F.when(F.col("z") > 0, "up").otherwise("down")), CHANGES)
 
 
-def _weeks(judged: Sequence[str], known: Sequence[str], week_days: int) -> dict[int, slice]:
+def weeks(judged: Sequence[str], known: Sequence[str], week_days: int) -> dict[int, slice]:
     """Return the week before each judged hour with enough of it, as places in the known hours."""
     found = {}
     for hour in {*judged} & {*known}:

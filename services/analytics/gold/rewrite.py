@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from services.analytics import delta
-from services.analytics.gold.changes import changes
+from services.analytics.gold.changes import changes, weeks
 from services.analytics.gold.deaths import deaths
 from services.analytics.gold.depths import depths
 from services.analytics.gold.edges import edges
@@ -129,7 +129,8 @@ def _write_derived(gold: _Gold, hours: set[str], scope: Scope) -> None:
     judged = sorted(hour for hour in hours | last if has_ended(hour, scope.now_ms))
     of_hours = condition(hours)
     tables: dict[Table, tuple[Rows, set[str]]] = {}
-    if hours or judged:
+    # without enough history an hour has no changes, and had none before, as history only grows
+    if weeks(judged, known, scope.week_days):
         tables[CHANGES] = lambda: changes(week, judged, known, scope.week_days), hours | {*judged}
     if hours:
         tables[REDRIVES] = lambda: redrives(gold.read(DEATHS, of_hours), gold.read(DEPTHS, of_hours)), hours
