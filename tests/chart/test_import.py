@@ -9,10 +9,8 @@ from services.analytics.__main__ import import_command
 from tests.chart.chart import Values
 from tests.chart.release import Release
 from tests.docs.bench import commands
-from tests.kubernetes.cluster import CHART
 from tools.kubernetes.programs import find
 
-PAGE = CHART.parents[1] / "docs" / "chart.md"
 # an existing claim: its finalizer would need a controller, which is absent here
 SUSPENDED: Values = {
     "fullnameOverride": "penstock",
@@ -22,7 +20,7 @@ SUSPENDED: Values = {
 
 def test_job_of_the_page_imports_the_old_output(release: Release, tmp_path: Path) -> None:
     release.install(SUSPENDED)
-    (line,) = [each.line for each in commands(PAGE, "Analytics") if "create job" in each.line]
+    (line,) = [each.line for each in commands("docs/chart.md", "## Analytics") if "create job" in each.line]
     (tmp_path / "kubectl").symlink_to(find("kubectl"))
     environment = release.cluster.environment
     environment = {**environment, "PATH": f"{tmp_path}:{environment['PATH']}"}

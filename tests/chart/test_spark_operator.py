@@ -102,6 +102,7 @@ def test_job_gets_what_would_override_settings_of_spark_submit() -> None:
     """Check the arguments: the job's own settings win over sparkConf, and its master is that of spark-submit."""
     rendered = render(SPARK, nested("analytics.sparkConf", {"spark.ui.enabled": True}))
     command, *words = template(rendered)["arguments"]
+    words = ["--store=redis://127.0.0.1", *words]
     found = run_command.make_context(command, words, auto_envvar_prefix=None).params
     assert (found["master"], found["run_id"]) == ("", "$(RUN_NAME)")
     assert found["conf"] == ("spark.ui.enabled=true",)

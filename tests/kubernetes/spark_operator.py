@@ -1,7 +1,7 @@
 """The part of the Spark operator that tests need: its definition, and how it submits a run, by `spark-submit`.
 
-The operator itself cannot be had for the tests. `submit` passes spark-submit what the operator (release 2.5) passes for a
-SparkApplication whose pods have templates; for such pods it changes nothing afterwards.
+The operator itself cannot be had for the tests. `submit` passes to spark-submit what release 2.5 of the operator passes
+for a SparkApplication whose pods have templates; for such pods it changes nothing afterwards.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Run:
             words += ["--conf", f"{name}={value}"]
         words += [self._spec["mainApplicationFile"], *self._spec["arguments"]]
         spark = find_spec("pyspark")
-        assert spark and spark.origin
+        assert spark
+        assert spark.origin
         home = Path(spark.origin).parent
         environment = {**os.environ, **cluster.environment, "SPARK_HOME": str(home)}
         command = [str(home / "bin" / "spark-submit"), *words]
