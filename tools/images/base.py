@@ -26,7 +26,9 @@ MONTH = f"{datetime.now(UTC):%Y-%m}"  # the image is rebuilt each month, with De
 DEBIAN = Kept("image-base", f"{SUITE}-4-{MONTH}", "base.tar")
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
-OWN_AUTHORITIES = Path("/usr/local/share/ca-certificates")  # those that this machine adds; Java takes them one by one
+OWN_AUTHORITIES = Path(
+    "/usr/local/share/ca-certificates"
+)  # those that this machine adds; Java takes them one by one
 PIP = Path("/etc/pip.conf")
 UNWANTED = ("var/cache/apt", "var/lib/apt/lists", "var/log", "dev", "run")  # of the output of debootstrap
 TIMEOUT_S = 1200.0  # it takes 30 s
