@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from services.analytics.gold.changes import changes
-from services.analytics.gold.hours import later
+from services.analytics.hours import later
 from services.analytics.tables import CHANGES
 from tests.stores import chance
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from services.analytics.gold.create import TableError, create, table_path
-from services.analytics.gold.rewrite import Settings, rewrite
-from services.analytics.tables import AGGREGATES, CHANGES, DEATHS, DEPTHS, ORIGINS, TRAFFIC, Table
+from services.analytics.delta import TableError, create, path
+from services.analytics.gold.rewrite import Scope, rewrite
+from services.analytics.tables import CHANGES, DEATHS, DEPTHS, GOLD, ORIGINS, TRAFFIC, Table
 from services.redis_stream.schema import Kind
 from tests.analytics.gold.rows import BEGIN_MS, HOUR_MS, Row, bronze, letter, looked, worked
 
 HOURS = [f"2026-11-24T{hour:02d}" for hour in (2, 3, 4, 5)]
-SETTINGS = Settings(now_ms=BEGIN_MS + 10 * HOUR_MS, first="2026-11-24T03")
+SCOPE = Scope(now_ms=BEGIN_MS + 10 * HOUR_MS, first="2026-11-24T03")
 
 
 def append(spark: SparkSession, output: str, kind: Kind, *rows: Row) -> None:
@@ -25,7 +25,7 @@ def append(spark: SparkSession, output: str, kind: Kind, *rows: Row) -> None:
 
 
 def read(spark: SparkSession, output: str, table: Table) -> list[Row]:
-    rows = spark.read.format("delta").load(table_path(output, table)).toArrow().to_pylist()
+    rows = spark.read.format("delta").load(path(output, table)).toArrow().to_pylist()
     return sorted(rows, key=lambda row: [*map(row.get, table.key_names())])
 
 
@@ -38,18 +38,18 @@ def output(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str
     """An output whose tables two jobs created at the same time."""
     found = str(tmp_path_factory.mktemp("it's an output"))
     with ThreadPoolExecutor(2) as jobs:
-        for each in [jobs.submit(create, spark, found) for _ in range(2)]:
+        for each in [jobs.submit(create, spark, found, GOLD) for _ in range(2)]:
             each.result()
     return found
 
 
 def test_tables_have_their_columns_and_comments(spark: SparkSession, output: str) -> None:
-    for table in AGGREGATES:
-        schema = spark.read.format("delta").load(table_path(output, table)).schema
+    for table in GOLD:
+        schema = spark.read.format("delta").load(path(output, table)).schema
         assert [(each.name, each.dataType.simpleString(), each.metadata["comment"]) for each in schema] == [
             (each.name, each.type, each.meaning) for each in table.columns
         ]
-    detail = spark.sql(f"DESCRIBE DETAIL delta.`{table_path(output, TRAFFIC)}`").collect()[0]
+    detail = spark.sql(f"DESCRIBE DETAIL delta.`{path(output, TRAFFIC)}`").collect()[0]
     assert (detail["description"], detail["partitionColumns"]) == (TRAFFIC.meaning, ["day"])
 
 
@@ -66,7 +66,7 @@ def test_hours_are_replaced(spark: SparkSession, output: str) -> None:
     )
     append(spark, output, Kind.DEAD, letter(-1), letter(0), letter(2 * HOUR_MS))
     touched = {Kind.DEAD: {*HOURS[:2], HOURS[3]}, Kind.SAMPLES: {*HOURS[:4]}}
-    rewrite(spark, output, touched, SETTINGS)
+    rewrite(spark, output, touched, SCOPE)
     assert by_hour(read(spark, output, DEATHS), "count") == {"03": 1, "05": 1}  # 02 is older than `first`
     assert by_hour(read(spark, output, DEPTHS), "added") == {"03": 0, "04": 10, "05": 10}
     assert by_hour(read(spark, output, TRAFFIC), "in") == {"04": 5}
@@ -75,7 +75,7 @@ def test_hours_are_replaced(spark: SparkSession, output: str) -> None:
     append(spark, output, Kind.SAMPLES, first, looked(HOUR_MS - 2, added=4, len=9))
     append(spark, output, Kind.DEAD, letter(7, origin="late"))
     for _ in range(2):
-        rewrite(spark, output, {Kind.DEAD: {HOURS[1]}, Kind.SAMPLES: {HOURS[1]}}, SETTINGS)
+        rewrite(spark, output, {Kind.DEAD: {HOURS[1]}, Kind.SAMPLES: {HOURS[1]}}, SCOPE)
         assert by_hour(read(spark, output, DEATHS), "count") == {"03": 2, "05": 1}
         assert by_hour(read(spark, output, DEPTHS), "added") == {"03": 6, "04": 10, "05": 10}
         assert by_hour(read(spark, output, DEPTHS), "len_max") == {"03": 9, "04": 1, "05": 1}
@@ -85,21 +85,18 @@ def test_hours_are_replaced(spark: SparkSession, output: str) -> None:
 
 
 def test_nothing_touched_writes_nothing(spark: SparkSession, output: str) -> None:
-    assert rewrite(spark, output, {}, SETTINGS) == set()
-    assert rewrite(spark, output, {Kind.DEAD: {HOURS[0]}}, SETTINGS) == set()
+    assert rewrite(spark, output, {}, SCOPE) == set()
+    assert rewrite(spark, output, {Kind.DEAD: {HOURS[0]}}, SCOPE) == set()
 
 
-def test_a_missing_column_is_added(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = table_path(str(tmp_path), ORIGINS)
-    monkeypatch.setattr("services.analytics.gold.create.AGGREGATES", (ORIGINS,))
+def test_a_missing_column_is_added(spark: SparkSession, tmp_path: Path) -> None:
+    place = path(str(tmp_path), ORIGINS)
     spark.sql(
-        f"CREATE TABLE delta.`{path}` (day string, hour string, domain string, queue string, origin string) "
+        f"CREATE TABLE delta.`{place}` (day string, hour string, domain string, queue string, origin string) "
         "USING DELTA PARTITIONED BY (day)"
     )
-    create(spark, str(tmp_path))
-    assert spark.read.format("delta").load(path).schema["count"].metadata["comment"] == "dead letters"
+    create(spark, str(tmp_path), [ORIGINS])
+    assert spark.read.format("delta").load(place).schema["count"].metadata["comment"] == "dead letters"
 
 
 @pytest.mark.parametrize(
@@ -109,11 +106,8 @@ def test_a_missing_column_is_added(
         ("day string, count string", "column count has the type string instead of bigint; move"),
     ],
 )
-def test_another_table_is_refused(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str, text: str
-) -> None:
-    monkeypatch.setattr("services.analytics.gold.create.AGGREGATES", (ORIGINS,))
-    path = table_path(str(tmp_path), ORIGINS)
-    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING DELTA PARTITIONED BY (day)")
+def test_another_table_is_refused(spark: SparkSession, tmp_path: Path, columns: str, text: str) -> None:
+    place = path(str(tmp_path), ORIGINS)
+    spark.sql(f"CREATE TABLE delta.`{place}` ({columns}) USING DELTA PARTITIONED BY (day)")
     with pytest.raises(TableError, match=text):
-        create(spark, str(tmp_path))
+        create(spark, str(tmp_path), [ORIGINS])
