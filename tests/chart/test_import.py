@@ -32,3 +32,5 @@ def test_job_of_the_page_imports_the_old_output(release: Release, tmp_path: Path
     found = import_command.make_context(word, list(words), auto_envvar_prefix=None).params
     assert (word, found["output"], found["old_output"]) == ("import", "/output/analytics", "/output")
     assert {"name": "output", "mountPath": "/output"} in container["volumeMounts"]
+    # deleted with its namespace, it would wait for a controller that releases its pods
+    release.cluster.kubectl("delete", "job", "import", "--namespace", release.namespace)
