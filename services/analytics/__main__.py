@@ -8,18 +8,20 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import click
 from pyspark.sql import SparkSession
 
-from services.analytics import flags, jars, job, output, preflight
+from services.analytics import delta, flags, jars, job, output, preflight
 from services.analytics.ending import INTERRUPTED, Ending, Starting
 from services.analytics.failures import DONE, is_internal, told
 from services.analytics.importing import import_output
 from services.analytics.session import settings_of_output, start
 from services.analytics.settings import Settings, SettingsError, check_spark
 from services.analytics.sql import register, show
+from services.analytics.tables import ALL
 from services.kit.logs import JsonLines
 
 log = logging.getLogger("services.analytics")
@@ -48,13 +50,18 @@ def run_command(**given: Any) -> None:
         settings = Settings(**{flags.SETTINGS.get(name, name): value for name, value in given.items()})
         output.check(settings.output)
         seen = preflight.look(settings)
-        spark = _started(settings.output, settings.master, settings.driver_memory, settings.conf)
-        ending(spark)
-        job.run(spark, settings, seen)
+
+        @cache
+        def spark() -> SparkSession:
+            found = _started(settings.output, settings.master, settings.driver_memory, settings.conf)
+            ending(found)
+            return found
+
+        job.run(settings, seen, spark)
         while settings.continuous_s:
             time.sleep(settings.continuous_s)
             following = job.following(settings)
-            job.run(spark, following, preflight.look(following))
+            job.run(following, preflight.look(following), spark)
 
     sys.exit(_carried_out(work))
 
@@ -104,7 +111,7 @@ def import_command(
         check_spark(master, driver_memory, conf)
         spark = _started(output, master, driver_memory, conf)
         ending(spark)
-        job.create(spark, output)
+        delta.create(output, ALL)
         found = import_output(spark, old_output, output)
         log.info("import done", extra={"action": "imported", "rows": json.dumps(found)})
 

@@ -1,19 +1,33 @@
-"""Create, check and rewrite the Delta tables of an output."""
+"""Create, check, query and rewrite the Delta tables of an output.
+
+What is small (schemas, the table `runs`, the report) is done with delta-rs, which needs no Java; Spark reads and writes
+the records.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+from urllib.parse import quote
 
+import pyarrow as pa
+from deltalake import DeltaTable, Field, QueryBuilder, Schema, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from services.analytics import output as places
-from services.analytics.tables import Column, Table
+from services.analytics.hours import between
+from services.analytics.s3 import delta_rs_settings
+from services.analytics.tables import Table
 
 THREADS = 4  # statements at a time: most of their time is latency
 TRIES = 5  # of a statement that collides with another job
@@ -23,7 +37,7 @@ Result = TypeVar("Result")
 
 
 class TableError(Exception):
-    """A table is not one of this version; the text says what to do."""
+    """A table cannot be used by this version; the text says what to do."""
 
 
 def path(output: str, table: Table) -> str:
@@ -41,29 +55,93 @@ def exists(output: str, table: Table) -> bool:
     return places.exists(output, "/".join((*table.folder, table.name, "_delta_log")))
 
 
-def create(spark: SparkSession, output: str, tables: Iterable[Table]) -> None:
+def opened(output: str, table: Table) -> DeltaTable:
+    """Return the newest version of a table, without Spark. Raises TableError."""
+    try:
+        place, settings = _place(output, table)
+        return DeltaTable(place, storage_options=settings)
+    except (DeltaError, OSError) as error:
+        raise TableError(f"the table {table.view} cannot be read: {places.in_one_line(error)}") from error
+
+
+def query(output: str, text: str, *tables: Table) -> pa.Table:
+    """Return the result of SQL (DataFusion's) on tables of the output, by their names. Raises TableError."""
+    builder = QueryBuilder()
+    for table in tables:
+        builder.register(table.view, opened(output, table))
+    try:
+        found = pa.table(builder.execute(text))
+    except (DeltaError, OSError) as error:
+        names = ", ".join(table.view for table in tables)
+        raise TableError(f"query of {names}: {places.in_one_line(error)}") from error
+    plain = [
+        field.with_type(pa.string()) if field.type == pa.string_view() else field for field in found.schema
+    ]
+    return found.cast(pa.schema(plain))
+
+
+def known_hours(output: str, tables: Sequence[Table], first: str, last: str) -> list[str]:
+    """Return the hours from `first` to `last` with rows in any of the tables, in order. Raises TableError."""
+    parts = " UNION ".join(
+        f"SELECT concat(day, 'T', hour) AS at FROM {table.view} WHERE {between(first, last)}"
+        for table in tables
+    )
+    return list(query(output, f"SELECT at FROM ({parts}) ORDER BY at", *tables)["at"].to_pylist())
+
+
+def append(output: str, table: Table, rows: list[dict[str, object]]) -> None:
+    """Append some rows to a table, without Spark. Raises TableError."""
+    place, settings = _place(output, table)
+    try:
+        write_deltalake(
+            place,
+            pa.Table.from_pylist(rows, to_arrow_schema(table.schema(), timezone="UTC")),
+            mode="append",
+            storage_options=settings,
+        )
+    except (DeltaError, OSError) as error:
+        raise TableError(f"the table {table.view} cannot be written: {places.in_one_line(error)}") from error
+
+
+def create(output: str, tables: Iterable[Table]) -> None:
     """Create missing tables, and add missing columns to older ones. Raises TableError.
 
     Two jobs may do so at the same time.
     """
-    in_threads(tables, lambda table: retried(lambda: _create(spark, output, table)))
+    for table in tables:
+        _create(output, table)
 
 
-def _create(spark: SparkSession, output: str, table: Table) -> None:
-    name = f"delta.{_quoted(path(output, table))}"
+def _create(output: str, table: Table) -> None:
     if not exists(output, table):
-        columns = ", ".join(map(_column, table.columns))
-        partitions = f"PARTITIONED BY ({', '.join(table.partitions)})" if table.partitions else ""
-        text = f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING DELTA {partitions}"
-        spark.sql(f"{text} COMMENT {_text(table.meaning)}")
-    there = {each.name: each.dataType.simpleString() for each in spark.table(name).schema}
-    _check(table, there)
-    if missing := [each for each in table.columns if each.name not in there]:
-        spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(_column, missing))})")
+        _create_empty(output, table)
+    found = opened(output, table)
+    there = StructType.fromJson(json.loads(found.schema().to_json()))
+    _check(table, {each.name: each.dataType.simpleString() for each in there})
+    missing = [each for each in table.schema() if each.name not in there.names]
+    if missing:
+        found.alter.add_columns([Field.from_json(each.json()) for each in missing])
+
+
+def _create_empty(output: str, table: Table) -> None:
+    place, settings = _place(output, table)
+    try:
+        DeltaTable.create(
+            place,
+            Schema.from_json(table.schema().json()),
+            mode="ignore",
+            partition_by=[*table.partitions],
+            description=table.meaning,
+            storage_options=settings,
+        )
+    except CommitFailedError:  # another job has created it
+        pass
+    except (DeltaError, OSError) as error:
+        raise TableError(f"the table {table.view} cannot be created: {places.in_one_line(error)}") from error
 
 
 def _check(table: Table, there: dict[str, str]) -> None:
-    known = {each.name: each.type for each in table.columns}
+    known = {each.name: each.type.simpleString() for each in table.columns}
     if unknown := sorted({*there} - {*known}):
         raise TableError(
             f"the table {table.view} has columns that this version does not know: {', '.join(unknown)}; a newer "
@@ -77,16 +155,12 @@ def _check(table: Table, there: dict[str, str]) -> None:
             )
 
 
-def _column(column: Column) -> str:
-    return f"{_quoted(column.name)} {column.type} COMMENT {_text(column.meaning)}"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _place(output: str, table: Table) -> tuple[str, dict[str, str]]:
+    """Return the place of a table for delta-rs, and the settings that its place needs."""
+    place = path(output, table)
+    if place.startswith("file://"):
+        return place.removeprefix("file://"), {}
+    return quote(place, safe=":/"), delta_rs_settings(os.environ)
 
 
 def replace(rows: DataFrame, place: str, where: str) -> None:

@@ -92,6 +92,8 @@ def told(error: Exception) -> tuple[int, str]:
         return UNAVAILABLE, str(error)
     if isinstance(error, SettingsError | OptionError | NoOutput):
         return USAGE, str(error)
+    if isinstance(error, TableError | OutputError):
+        return _known(str(error)) or (FAILED, str(error))
     if isinstance(error, OURS):
         return FAILED, str(error)
     if isinstance(error, PySparkException | Py4JError):
@@ -110,9 +112,12 @@ def is_internal(error: Exception) -> bool:
 def _of_spark(text: str) -> tuple[int, str]:
     if own := dict.fromkeys(match[1].strip() for match in OWN.finditer(text)):
         return (UNAVAILABLE if "StoreUnavailable" in text else FAILED), " | ".join(own)[:TOLD]
-    for part, code, sentence in KNOWN:
-        if part in text:
-            return code, sentence
+    if found := _known(text):
+        return found
     causes = [line.strip() for line in text.splitlines() if "Caused by" in line or "Error: " in line]
     first = text.splitlines()[0] if text else "Spark failed"
     return FAILED, " | ".join([first, *dict.fromkeys(causes)])[:TOLD]
+
+
+def _known(text: str) -> tuple[int, str] | None:
+    return next(((code, sentence) for part, code, sentence in KNOWN if part in text), None)

@@ -65,5 +65,10 @@ def condition(hours: Iterable[str]) -> str:
     return f"day IN ({_texts(days)}) AND ({within})"
 
 
+def between(first: str, last: str) -> str:
+    """Return the SQL condition for rows of the hours from `first` to `last`; it prunes partitions, too."""
+    return f"day BETWEEN '{first[:10]}' AND '{last[:10]}' AND concat(day, 'T', hour) BETWEEN '{first}' AND '{last}'"
+
+
 def _texts(words: Iterable[str]) -> str:
     return ", ".join(f"'{word}'" for word in words)

@@ -10,12 +10,12 @@ import json
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from services.analytics import delta, maintenance, output, preflight, runs
@@ -35,63 +35,73 @@ ALL_FILES = 1_000_000  # of one batch: each hour is computed once in a run
 log = logging.getLogger(__name__)
 
 
-def create(spark: SparkSession, place: str) -> None:
-    """Create the tables of an output that do not exist, and check the others. Raises TableError."""
-    delta.create(spark, place, ALL)
-
-
 def following(settings: Settings) -> Settings:
     """Return the settings of the next run of a process that repeats it: named by the second."""
     return replace(settings, run=f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}")
 
 
-def run(spark: SparkSession, settings: Settings, seen: Seen) -> None:
+def run(settings: Settings, seen: Seen, spark: Callable[[], SparkSession]) -> None:
     """Run the job once.
 
-    Raises OtherStore, ClockWrong, DataLoss, StoreError, OutputError, DeltaError, PySparkException.
+    Args:
+        settings: All settings.
+        seen: The store at the beginning of the run.
+        spark: Returns the session; called once there is work for Spark.
+
+    Raises:
+        OtherStore, ClockWrong, DataLoss, StoreError, OutputError, TableError, PySparkException.
     """
-    Job(spark, settings, seen).run()
+    delta.create(settings.output, ALL)
+    if runs.is_done(settings.output, settings.run):
+        log.info("this run is already done", extra={"action": "nothing", "run": settings.run})
+    else:
+        Job(settings, seen, spark).run()
+    give(settings.output, settings.store, settings.patience_s)
 
 
 class Job:
     """One run."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, seen: Seen) -> None:
-        self._spark = spark
+    def __init__(self, settings: Settings, seen: Seen, spark: Callable[[], SparkSession]) -> None:
         self._settings = settings
         self._seen = seen
+        self._spark = spark
+        self._output = settings.output
         self._seconds: dict[str, float] = {}
         self._is_computed = False
 
     def run(self) -> None:
-        """Carry out all steps."""
-        with self._step("tables"):
-            create(self._spark, self._settings.output)
-        if not runs.is_done(self._spark, self._settings):
-            self._carry_out(runs.last(self._spark, self._settings))
-        else:
-            log.info("this run is already done", extra={"action": "nothing", "run": self._settings.run})
-        give(self._settings.output, self._settings.store, self._settings.patience_s)
-
-    def _carry_out(self, previous: Row | None) -> None:
+        """Carry out all steps; those that have nothing to do do not start Spark."""
+        previous = runs.last(self._output)
         lost = preflight.compare(self._settings, self._seen, runs.before(previous))
         for kind in KINDS:
-            with self._step(f"ingest_{kind}"):
-                ingest(self._spark, self._settings, kind, self._seen)
-        with self._step("gold"):
-            self._compute()
-        counted = Counted(self._spark, self._settings, previous)
-        row = self._row(counted, previous, len(lost))
-        with self._step("maintenance"):
-            is_maintained = self._maintained(counted)
+            if self._has_new(kind, previous):
+                with self._step(f"ingest_{kind}"):
+                    ingest(self._spark(), self._settings, kind, self._seen)
+        counted = Counted(self._output, previous)
+        read = {kind: counted.appended(kind) for kind in KINDS}
+        if counted.has_changed() or previous is None or hour_at(previous.now_ms) < hour_at(self._seen.now_ms):
+            with self._step("gold"):
+                self._compute()
+        row = self._row(counted, previous, read, len(lost))
+        is_maintained = False
+        if maintenance.is_due(runs.last_maintained_ms(self._output), self._seen.now_ms):
+            with self._step("maintenance"):
+                self._maintain(counted)
+            is_maintained = True
         with self._step("report"):
             self._report(row)
         row = replace(row, is_maintained=is_maintained, known=counted.known, seconds=self._seconds)
-        runs.append(self._spark, self._settings, row)
+        runs.append(self._output, row)
         log.info("run done", extra={"action": "done", "summary": json.dumps(row.shown())})
 
-    def _row(self, counted: Counted, previous: Row | None, lost: int) -> Run:
-        read = {kind: counted.appended(kind) for kind in KINDS}
+    def _has_new(self, kind: Kind, previous: Run | None) -> bool:
+        """Return whether the store has entries of this kind that no run has read that ended."""
+        if previous is None or previous.dataset != self._seen.dataset:
+            return True
+        return any(previous.ends.get(key) != end for key, end in self._seen.ends(kind).items())
+
+    def _row(self, counted: Counted, previous: Run | None, read: Mapping[Kind, int], lost: int) -> Run:
         bad = {kind: counted.quarantined(kind) for kind in KINDS}
         gone = {kind: runs.missing(self._seen, previous, kind, read[kind]) for kind in KINDS}
         return Run(
@@ -119,17 +129,17 @@ class Job:
             rows[0]
             .unionByName(rows[1])
             .writeStream.queryName("gold")
-            .option("checkpointLocation", output.spark_path(self._settings.output, "_checkpoints/gold"))
+            .option("checkpointLocation", output.spark_path(self._output, "_checkpoints/gold"))
             .trigger(availableNow=True)
             .foreachBatch(self._compute_batch)
             .start()
         )
         query.awaitTermination()
         if not self._is_computed:  # hours that ended since the last run are judged
-            rewrite(self._spark, self._settings.output, {}, self._scope())
+            rewrite(self._spark(), self._output, {}, self._scope())
 
     def _new_rows(self, kind: Kind) -> DataFrame:
-        stream = self._spark.readStream.format("delta").option("maxFilesPerTrigger", ALL_FILES)
+        stream = self._spark().readStream.format("delta").option("maxFilesPerTrigger", ALL_FILES)
         bronze = stream.option("skipChangeCommits", "true").load(self._path(BRONZE[kind]))
         return bronze.select(
             sql.lit(kind).alias("kind"), "day", "hour", sql.isnotnull("problem").alias("is_bad")
@@ -142,13 +152,13 @@ class Job:
             (bad if row.is_bad else touched)[Kind(row.kind)].add(f"{row.day}T{row.hour}")
         for kind, hours in bad.items():
             self._quarantine(kind, hours)
-        rewrite(self._spark, self._settings.output, touched, self._scope())
+        rewrite(self._spark(), self._output, touched, self._scope())
         self._is_computed = True
 
     def _quarantine(self, kind: Kind, hours: set[str]) -> None:
         """Copy the unreadable rows of some hours."""
         where, place = condition(hours), self._path(QUARANTINE[kind])
-        rows = delta.read(self._spark, self._settings.output, BRONZE[kind]).where(where)
+        rows = delta.read(self._spark(), self._output, BRONZE[kind]).where(where)
         delta.retried(lambda: delta.replace(rows.where("problem IS NOT NULL"), place, where))
 
     def _scope(self) -> Scope:
@@ -158,30 +168,25 @@ class Job:
             now_ms, settings.top, settings.objective, settings.week_days, settings.report_hours, first
         )
 
-    def _maintained(self, counted: Counted) -> bool:
-        """Maintain the tables if a day has begun since the last time, and return whether it did."""
-        if not maintenance.is_due(runs.last_maintained_ms(self._spark, self._settings), self._seen.now_ms):
-            return False
+    def _maintain(self, counted: Counted) -> None:
         paths = [self._path(table) for table in (*BRONZE.values(), *QUARANTINE.values(), *GOLD)]
-        maintenance.maintain(self._spark, self._settings, self._seen.now_ms, paths)
+        maintenance.maintain(self._spark(), self._settings, self._seen.now_ms, paths)
         for kind in KINDS:
             counted.settle(kind)
-        return True
 
     def _report(self, row: Run) -> None:
         settings = self._settings
         period_ms = (
             2 * settings.report_hours * HOUR_MS
         )  # its end is the newest hour with rows, which may be older
-        known = runs.since(self._spark, settings, row.now_ms - period_ms)
-        missing = [each.missing() for each in (*known, row)]
-        tables = read_tables(self._spark, settings.output, hour_at(row.now_ms), settings.report_hours)
+        missing = [*runs.missing_since(settings.output, row.now_ms - period_ms), row.missing()]
+        tables = read_tables(settings.output, hour_at(row.now_ms), settings.report_hours)
         report = make(tables, Of(row.run, row.now_ms, settings.objective, row.records(), missing))
         write_reports(settings.output, report, row.run)
         prune(settings.output, maintenance.first_day(settings, row.now_ms))
 
     def _path(self, table: Table) -> str:
-        return delta.path(self._settings.output, table)
+        return delta.path(self._output, table)
 
     @contextmanager
     def _step(self, name: str) -> Iterator[None]:

@@ -42,7 +42,10 @@ def tables() -> str:
 
 
 def _of_the_job(one: Table) -> str:
-    rows = [f"| `{each.name}` | {each.type} | {each.meaning} |\n" for each in (*one.keys, *one.values)]
+    rows = [
+        f"| `{each.name}` | {each.type.simpleString()} | {each.meaning} |\n"
+        for each in (*one.keys, *one.values)
+    ]
     head = f"\n#### `{one.name}`\n{one.meaning}\n\n| column | type | meaning |\n|---|---|---|\n"
     return "".join([head, *rows])
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
-
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as sql
 
 from services.analytics import delta
 from services.analytics.hours import hour_at
 from services.analytics.preflight import Before, Seen, expected
-from services.analytics.settings import Settings
 from services.analytics.tables import BRONZE, QUARANTINE, RUNS
 from services.redis_stream.schema import Kind
 
-MOST_COMMITS = 200  # of a table since the run before; each costs a file to read
 LATEST_MS = (1 << 63) - 1
 APPENDED = "STREAMING UPDATE"  # the operation of a streaming query in a table's history
+MISSING = {  # fields of the report's Missing, and the columns that have them
+    "lost_samples": "samples_lost",
+    "lost_streams": "streams_lost",
+    "quarantined_dead": "dead_quarantined",
+    "quarantined_samples": "samples_quarantined",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,81 +55,78 @@ class Run:
 
     def missing(self) -> tuple[str, dict[str, int]]:
         """Return the hour of the run, and what is not in the tables of it, for the report."""
-        return hour_at(self.now_ms), {
-            "lost_samples": self.samples_lost,
-            "lost_streams": self.streams_lost,
-            "quarantined_dead": self.dead_quarantined,
-            "quarantined_samples": self.samples_quarantined,
-        }
+        return _missing(asdict(self))
 
 
 def _records(read: int, quarantined: int) -> dict[str, int]:
     return {"read": read, "archived": read - quarantined, "quarantined": quarantined}
 
 
-def table(spark: SparkSession, settings: Settings) -> DataFrame:
-    """Return the table."""
-    return delta.read(spark, settings.output, RUNS)
+def last(output: str) -> Run | None:
+    """Return the newest run. Raises TableError."""
+    found = delta.query(output, "SELECT * FROM runs ORDER BY now_ms DESC LIMIT 1", RUNS).to_pylist()
+    return Run(**{name: _plain(value) for name, value in found[0].items()}) if found else None
 
 
-def last(spark: SparkSession, settings: Settings) -> Row | None:
-    """Return the newest run."""
-    return table(spark, settings).orderBy(sql.desc("now_ms")).first()
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, list) else value  # Arrow's maps are lists of pairs
 
 
-def before(row: Row | None) -> Before:
+def before(run: Run | None) -> Before:
     """Return what the next run must know of a run."""
-    return Before() if row is None else Before(row.dataset, row.now_ms, row.ends, row.added)
+    return Before() if run is None else Before(run.dataset, run.now_ms, run.ends, run.added)
 
 
-def since(spark: SparkSession, settings: Settings, first_ms: int) -> list[Run]:
-    """Return the runs that began at this time or later."""
-    found = table(spark, settings).where(sql.col("now_ms") >= first_ms).select(*(f.name for f in fields(Run)))
-    return [Run(*row) for row in found.collect()]
+def missing_since(output: str, first_ms: int) -> list[tuple[str, dict[str, int]]]:
+    """Return `Run.missing` of the runs that began at this time or later. Raises TableError."""
+    names = ", ".join(MISSING.values())
+    found = delta.query(output, f"SELECT now_ms, {names} FROM runs WHERE now_ms >= {first_ms}", RUNS)
+    return [_missing(row) for row in found.to_pylist()]
 
 
-def is_done(spark: SparkSession, settings: Settings) -> bool:
-    """Return whether a run of this name has ended."""
-    return not table(spark, settings).where(sql.col("run") == settings.run).isEmpty()
+def _missing(row: Mapping[str, int]) -> tuple[str, dict[str, int]]:
+    return hour_at(row["now_ms"]), {name: row[column] for name, column in MISSING.items()}
 
 
-def last_maintained_ms(spark: SparkSession, settings: Settings) -> int:
+def is_done(output: str, run: str) -> bool:
+    """Return whether a run of this name has ended. Raises TableError."""
+    return len(delta.query(output, f"SELECT run FROM runs WHERE run = '{run}' LIMIT 1", RUNS)) > 0
+
+
+def last_maintained_ms(output: str) -> int:
     """Return the store's time of the last run with maintenance, otherwise of the first run; 2**63 - 1 before that."""
-    times = table(spark, settings).agg(
-        sql.max(sql.when(sql.col("is_maintained"), sql.col("now_ms"))).alias("last"),
-        sql.min("now_ms").alias("first"),
-    )
-    found = times.first()
-    return int((found and (found.last or found.first)) or LATEST_MS)
+    times = "max(CASE WHEN is_maintained THEN now_ms END) AS last, min(now_ms) AS first"
+    (row,) = delta.query(output, f"SELECT {times} FROM runs", RUNS).to_pylist()
+    return int(row["last"] or row["first"] or LATEST_MS)
 
 
-def append(spark: SparkSession, settings: Settings, row: Run) -> None:
-    """Append the row to the table."""
-    rows = spark.createDataFrame([tuple(asdict(row).values())], RUNS.schema())
-    rows.coalesce(1).write.format("delta").mode("append").save(delta.path(settings.output, RUNS))
+def append(output: str, row: Run) -> None:
+    """Append the row to the table. Raises TableError."""
+    delta.append(output, RUNS, [asdict(row)])
 
 
 class Counted:
     """Counts of new rows since the run before, by the tables themselves: rows of killed runs are included."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, previous: Row | None) -> None:
-        self._spark = spark
-        self._settings = settings
+    def __init__(self, output: str, previous: Run | None) -> None:
+        self._output = output
         self._known: dict[str, int] = previous.known if previous is not None else {}
         self.known: dict[str, int] = {}
 
     def appended(self, kind: Kind) -> int:
         """Return the number of rows appended to bronze of this kind."""
-        place = delta.path(self._settings.output, BRONZE[kind])
-        history = self._spark.sql(f"DESCRIBE HISTORY delta.`{place}` LIMIT {MOST_COMMITS}")
-        found = history.select("version", "operation", "operationMetrics").collect()
         since = self._known.get(f"version of {kind}", -1)
-        self.known[f"version of {kind}"] = max((row.version for row in found), default=since)
+        table = delta.opened(self._output, BRONZE[kind])
+        self.known[f"version of {kind}"] = table.version()
         return sum(
-            int(row.operationMetrics.get("numOutputRows", 0))
-            for row in found
-            if row.version > since and row.operation == APPENDED
+            int(commit["operationMetrics"].get("numOutputRows", 0))
+            for commit in table.history(max(table.version() - since, 0))
+            if commit["operation"] == APPENDED
         )
+
+    def has_changed(self) -> bool:
+        """Return whether bronze has changed since the gold tables were computed."""
+        return any(self.known[name] != self._known.get(name) for name in self.known)
 
     def quarantined(self, kind: Kind) -> int:
         """Return the number of rows added to the quarantine of this kind."""
@@ -136,11 +135,12 @@ class Counted:
 
     def settle(self, kind: Kind) -> None:
         """Note the length of the quarantine, also after the retention has shortened it."""
-        self.known[f"rows of {kind}"] = delta.read(
-            self._spark, self._settings.output, QUARANTINE[kind]
-        ).count()
+        found = delta.query(
+            self._output, f"SELECT count(*) AS number FROM {QUARANTINE[kind].view}", QUARANTINE[kind]
+        )
+        self.known[f"rows of {kind}"] = found["number"][0].as_py()
 
 
-def missing(seen: Seen, previous: Row | None, kind: Kind, read: int) -> int:
+def missing(seen: Seen, previous: Run | None, kind: Kind, read: int) -> int:
     """Return how many entries were gone before they were read."""
     return max(0, expected(seen, before(previous), kind) - read)

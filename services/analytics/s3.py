@@ -1,4 +1,4 @@
-"""Set up Hadoop's file system s3a from the environment variables of other S3 clients."""
+"""Set up Hadoop's file system s3a, and delta-rs, from the environment variables of other S3 clients."""
 
 from __future__ import annotations
 
@@ -17,15 +17,29 @@ def s3_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """
     settings = {
         "aws.credentials.provider": CREDENTIALS,
-        "endpoint.region": environment.get("AWS_REGION")
-        or environment.get("AWS_DEFAULT_REGION")
-        or DEFAULT_REGION,
+        "endpoint.region": _region(environment),
     }
-    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-    if endpoint:
+    if endpoint := _endpoint(environment):
         settings |= {
             "endpoint": endpoint,
             "path.style.access": "true",  # such stores rarely have a DNS name for each bucket
             "connection.ssl.enabled": str(endpoint.startswith("https://")).lower(),
         }
     return {f"{FS}{name}": value for name, value in settings.items()}
+
+
+def delta_rs_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the same settings for delta-rs. A commit fails if another program has made one of its number."""
+    settings = {"AWS_REGION": _region(environment), "AWS_CONDITIONAL_PUT": "etag"}
+    if endpoint := _endpoint(environment):
+        is_plain = str(endpoint.startswith("http://")).lower()
+        settings |= {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": is_plain}
+    return settings
+
+
+def _region(environment: Mapping[str, str]) -> str:
+    return environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
+
+
+def _endpoint(environment: Mapping[str, str]) -> str:
+    return environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or ""

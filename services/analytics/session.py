@@ -28,6 +28,8 @@ CONFIG = {
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # small tables: the defaults of 50 and 32 tasks for each look at a table's log cost seconds
     "spark.databricks.delta.snapshotPartitions": "2",
+    # partitions find the files of days and hours; statistics are left to other engines
+    "spark.databricks.delta.stats.skipping": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
     "spark.databricks.delta.vacuum.parallelDelete.enabled": "true",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",

@@ -45,6 +45,8 @@ def test_a_clock_that_went_on_since_the_last_run_is_accepted(last_ms: int, reten
         (NOW_MS - 2 * DAY_MS - 1, 2, "more than 2 days ago"),
     ],
 )
-def test_a_clock_that_jumped_since_the_last_run_is_refused(last_ms: int, retention_days: int, why: str) -> None:
+def test_a_clock_that_jumped_since_the_last_run_is_refused(
+    last_ms: int, retention_days: int, why: str
+) -> None:
     with pytest.raises(ClockWrong, match=SAYS.format(why)):
         check_last_run(NOW_MS, last_ms, retention_days)

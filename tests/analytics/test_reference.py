@@ -29,7 +29,9 @@ def test_every_table_of_the_job_and_every_flag_is_on_it() -> None:
     flags = {
         flag for row in re.findall(r"^\| (`--.*?) \|", told, re.M) for flag in re.findall(r"--[\w-]+", row)
     }
-    assert flags == {flag for each in run_command.params if not each.hidden for flag in (*each.opts, *each.secondary_opts)}
+    assert flags == {
+        flag for each in run_command.params if not each.hidden for flag in (*each.opts, *each.secondary_opts)
+    }
 
 
 def test_every_option_is_on_it() -> None:

@@ -101,7 +101,7 @@ def test_an_objective_is_between_0_and_1(objective: float) -> None:
 
 @pytest.mark.parametrize("pattern", ["", "(", r"(?=a)"])
 def test_a_pattern_is_one_of_re2(pattern: str) -> None:
-    with pytest.raises(SettingsError, match="redact .*use the syntax of RE2"):
+    with pytest.raises(SettingsError, match=r"redact .*use the syntax of RE2"):
         settings(redact=(pattern,))
 
 

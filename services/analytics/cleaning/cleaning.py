@@ -139,5 +139,6 @@ def _kept(body: pa.Array, bodies: str) -> pa.Array:
 
 def _function(compute: Callable[..., pa.Array], result: pa.DataType) -> Callable[..., Column]:
     """Return a Spark function of whole Arrow columns."""
-    made: Callable[..., Column] = arrow_udf(compute, from_arrow_type(result))
+    # the stubs of PySpark demand a function type, of which PySpark warns
+    made: Callable[..., Column] = arrow_udf(compute, from_arrow_type(result))  # type: ignore[call-overload]
     return made

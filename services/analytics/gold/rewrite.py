@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -34,6 +33,7 @@ from services.analytics.tables import (
 )
 from services.redis_stream.schema import Kind
 
+NEVER = "9999-12-31T23"
 Rows = Callable[[], DataFrame]
 
 
@@ -78,24 +78,28 @@ class _Gold:
 
     def __init__(self, spark: SparkSession, output: str) -> None:
         self._spark = spark
-        self._output = output
+        self.output = output
 
     def bronze(self, kind: Kind, hours: set[str]) -> DataFrame:
         """Return the well rows of the hours."""
-        rows = delta.read(self._spark, self._output, BRONZE[kind])
+        rows = delta.read(self._spark, self.output, BRONZE[kind])
         return rows.where(condition(hours)).where(F.col("problem").isNull())
 
     def read(self, table: Table, where: str) -> DataFrame:
         """Return rows of a gold table."""
-        return delta.read(self._spark, self._output, table).where(where)
+        return delta.read(self._spark, self.output, table).where(where)
 
     def write(self, table: Table, rows: DataFrame, hours: set[str]) -> None:
-        """Replace the rows of the hours in one commit, one file a day."""
-        days = len({hour[:10] for hour in hours})
-        sorted_rows = (
-            rows.where(condition(hours)).repartition(days, "day").sortWithinPartitions(*table.key_names())
-        )
-        delta.replace(sorted_rows, delta.path(self._output, table), condition(hours))
+        """Replace the rows of the hours in one commit, one file a day.
+
+        Whole days are replaced, with the rows that the other hours have: Delta then only exchanges files.
+        """
+        days = {hour[:10] for hour in hours}
+        whole = "day IN (" + ", ".join(f"'{day}'" for day in sorted(days)) + ")"
+        others = self.read(table, f"{whole} AND NOT ({condition(hours)})")
+        kept = rows.where(condition(hours)).unionByName(others)
+        by_day = kept.repartition(len(days), "day").sortWithinPartitions(*table.key_names())
+        delta.replace(by_day, delta.path(self.output, table), whole)
 
 
 def _write_hours(gold: _Gold, hours: Mapping[Kind, set[str]], scope: Scope) -> None:
@@ -122,19 +126,19 @@ def _write_hours(gold: _Gold, hours: Mapping[Kind, set[str]], scope: Scope) -> N
 def _write_derived(gold: _Gold, hours: set[str], scope: Scope) -> None:
     """Write the tables that are computed from other gold tables."""
     oldest = later(min(hours, default=hour_at(scope.now_ms)), 1 - scope.report_hours - 24 * scope.week_days)
-    since = f"day >= '{oldest[:10]}'"
-    week = (gold.read(TRAFFIC, since), gold.read(DEPTHS, since), gold.read(DEATHS, since))
-    known = _hours_of(week)
+    tables = (TRAFFIC, DEPTHS, DEATHS)
+    known = delta.known_hours(gold.output, tables, f"{oldest[:10]}T00", NEVER)
     last = {later(known[-1], -number) for number in range(scope.report_hours)} if known else set()
     judged = sorted(hour for hour in hours | last if has_ended(hour, scope.now_ms))
-    of_hours = condition(hours)
-    tables: dict[Table, tuple[Rows, set[str]]] = {}
+    of_hours, since = condition(hours), f"day >= '{oldest[:10]}'"
+    written: dict[Table, tuple[Rows, set[str]]] = {}
     # without enough history an hour has no changes, and had none before, as history only grows
     if weeks(judged, known, scope.week_days):
-        tables[CHANGES] = lambda: changes(week, judged, known, scope.week_days), hours | {*judged}
+        week = (gold.read(TRAFFIC, since), gold.read(DEPTHS, since), gold.read(DEATHS, since))
+        written[CHANGES] = lambda: changes(week, judged, known, scope.week_days), hours | {*judged}
     if hours:
-        tables[REDRIVES] = lambda: redrives(gold.read(DEATHS, of_hours), gold.read(DEPTHS, of_hours)), hours
-    _write_all(gold, tables)
+        written[REDRIVES] = lambda: redrives(gold.read(DEATHS, of_hours), gold.read(DEPTHS, of_hours)), hours
+    _write_all(gold, written)
 
 
 def _write_all(gold: _Gold, tables: Mapping[Table, tuple[Rows, set[str]]]) -> None:
@@ -143,10 +147,3 @@ def _write_all(gold: _Gold, tables: Mapping[Table, tuple[Rows, set[str]]]) -> No
         delta.retried(lambda: gold.write(table, rows(), hours))
 
     delta.in_threads(tables, write)
-
-
-def _hours_of(tables: Iterable[DataFrame]) -> list[str]:
-    """Return the hours with rows in any of the tables, in order."""
-    hours = [table.select("day", "hour").distinct() for table in tables]
-    found = reduce(DataFrame.union, hours).distinct().collect()
-    return sorted(f"{row['day']}T{row['hour']}" for row in found)

@@ -8,19 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from services.analytics.hours import span_of
 from services.analytics.report.period import HOUR, Tables
 from services.analytics.tables import COUNTERS, GOLD, Table
 
-TYPES = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "array<bigint>": pa.list_(pa.int64()),
-    "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
-}
 LAST = datetime(2025, 11, 24, 16, tzinfo=UTC)
 Rows = dict[str, dict[str, list[dict[str, Any]]]]  # by hour and table
 HOSTILE = (
@@ -130,8 +123,6 @@ def of_hour(rows: Rows, hour: str, table: Table) -> list[dict[str, Any]]:
 
 def arrow(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
     """Return the rows with all columns of the table, and the column HOUR."""
-    schema = pa.schema([(each.name, TYPES[each.type]) for each in table.columns]).append(
-        pa.field(HOUR, pa.string())
-    )
+    schema = to_arrow_schema(table.schema(), timezone="UTC").append(pa.field(HOUR, pa.string()))
     pairs: Callable[[Any], Any] = lambda value: [*value.items()] if isinstance(value, dict) else value  # noqa: E731
     return pa.Table.from_pylist([{name: pairs(value) for name, value in row.items()} for row in rows], schema)

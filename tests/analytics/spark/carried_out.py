@@ -21,7 +21,7 @@ def carry_out(
     settings = Settings(
         **{"store": store.server.url, "output": str(output), "run": run, "patience_s": 2, **told}
     )
-    job.run(spark, settings, preflight.look(settings))
+    job.run(settings, preflight.look(settings), lambda: spark)
     (row,) = [each for each in rows(output, "runs") if each["run"] == run]
     return row
 

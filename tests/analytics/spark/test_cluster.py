@@ -61,7 +61,7 @@ def test_a_job_reads_all_shards_and_goes_on_there(
         for node, name in zip(shards, domains, strict=True):
             add(node, [("*", {**QUEUE, "queue": f"of {name}", "n": str(number)})], DomainKeys(name).samples)
         settings = Settings(cluster.url, str(output), f"r{number}", patience_s=10)
-        job.run(spark, settings, preflight.look(settings))
+        job.run(settings, preflight.look(settings), lambda: spark)
         (run,) = [each for each in rows(output, "runs") if each["run"] == f"r{number}"]
         assert (run["dead"], run["dead_quarantined"], run["dead_gone"]) == (LETTERS * 2, 0, 0)
         assert run["samples"] >= len(domains)

@@ -32,10 +32,10 @@ def start(folder: Path, settings: Mapping[str, str]) -> SparkSession:
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     own = {
+        "spark.sql.shuffle.partitions": "2",
         **settings,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder),
         "spark.sql.streaming.stopTimeout": "60s",
