@@ -10,8 +10,10 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -55,13 +57,27 @@ def exists(output: str, table: Table) -> bool:
     return places.exists(output, "/".join((*table.folder, table.name, "_delta_log")))
 
 
+@contextmanager
+def _told(table: Table, what: str) -> Iterator[None]:
+    """Raise errors of delta-rs as TableError."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        raise TableError(f"the table {table.view} cannot be {what}: {places.in_one_line(error)}") from error
+
+
 def opened(output: str, table: Table) -> DeltaTable:
     """Return the newest version of a table, without Spark. Raises TableError."""
-    try:
-        place, settings = _place(output, table)
+    place, settings = _place(output, table)
+    with _told(table, "read"):
         return DeltaTable(place, storage_options=settings)
-    except (DeltaError, OSError) as error:
-        raise TableError(f"the table {table.view} cannot be read: {places.in_one_line(error)}") from error
+
+
+@contextmanager
+def changed(output: str, table: Table) -> Iterator[DeltaTable]:
+    """Open a table that is to be changed without Spark. Raises TableError, also for what is done with it."""
+    with _told(table, "changed"):
+        yield opened(output, table)
 
 
 def query(output: str, text: str, *tables: Table) -> pa.Table:
@@ -69,15 +85,20 @@ def query(output: str, text: str, *tables: Table) -> pa.Table:
     builder = QueryBuilder()
     for table in tables:
         builder.register(table.view, opened(output, table))
-    try:
+    with _told(tables[0], "read"):
         found = pa.table(builder.execute(text))
-    except (DeltaError, OSError) as error:
-        names = ", ".join(table.view for table in tables)
-        raise TableError(f"query of {names}: {places.in_one_line(error)}") from error
     plain = [
         field.with_type(pa.string()) if field.type == pa.string_view() else field for field in found.schema
     ]
     return found.cast(pa.schema(plain))
+
+
+def days_with_small_files(table: DeltaTable) -> list[str]:
+    """Return the days with more than one file in a partition."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    names = [name for name in files.column_names if name.startswith("partition.")]
+    number = Counter(tuple(row.values()) for row in files.select(names).to_pylist())
+    return sorted({key[names.index("partition.day")] for key, count in number.items() if count > 1})
 
 
 def known_hours(output: str, tables: Sequence[Table], first: str, last: str) -> list[str]:
@@ -91,16 +112,20 @@ def known_hours(output: str, tables: Sequence[Table], first: str, last: str) -> 
 
 def append(output: str, table: Table, rows: list[dict[str, object]]) -> None:
     """Append some rows to a table, without Spark. Raises TableError."""
-    place, settings = _place(output, table)
-    try:
-        write_deltalake(
-            place,
-            pa.Table.from_pylist(rows, to_arrow_schema(table.schema(), timezone="UTC")),
-            mode="append",
-            storage_options=settings,
-        )
-    except (DeltaError, OSError) as error:
-        raise TableError(f"the table {table.view} cannot be written: {places.in_one_line(error)}") from error
+    found = pa.Table.from_pylist(rows, to_arrow_schema(table.schema(), timezone="UTC"))
+    with changed(output, table) as there:
+        write_deltalake(there, found, mode="append")
+
+
+def rows_since(output: str, table: Table, version: int, operation: str) -> int:
+    """Return the number of rows that commits of an operation after this version have added. Raises TableError."""
+    found = opened(output, table)
+    commits = found.history(found.version() - version) if found.version() > version else []
+    return sum(
+        int(each["operationMetrics"].get("numOutputRows", 0))
+        for each in commits
+        if each["operation"] == operation
+    )
 
 
 def create(output: str, tables: Iterable[Table]) -> None:
@@ -125,7 +150,7 @@ def _create(output: str, table: Table) -> None:
 
 def _create_empty(output: str, table: Table) -> None:
     place, settings = _place(output, table)
-    try:
+    with _told(table, "created"), suppress(CommitFailedError):  # another job has created it
         DeltaTable.create(
             place,
             Schema.from_json(table.schema().json()),
@@ -134,10 +159,6 @@ def _create_empty(output: str, table: Table) -> None:
             description=table.meaning,
             storage_options=settings,
         )
-    except CommitFailedError:  # another job has created it
-        pass
-    except (DeltaError, OSError) as error:
-        raise TableError(f"the table {table.view} cannot be created: {places.in_one_line(error)}") from error
 
 
 def _check(table: Table, there: dict[str, str]) -> None:

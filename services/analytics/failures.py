@@ -46,6 +46,11 @@ KNOWN = (
         "another run changed the same table at the same time; the tables are right, and the next run continues",
     ),
     (
+        "concurrent transaction",  # delta-rs
+        CONCURRENT,
+        "another run changed the same table at the same time; the tables are right, and the next run continues",
+    ),
+    (
         "No space left on device",
         FAILED,
         "a disk is full: free space where the output or Spark's temporary files (spark.local.dir, TMPDIR) are. The "

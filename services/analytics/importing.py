@@ -66,8 +66,9 @@ def _import_kind(spark: SparkSession, old: str, new: str, kind: Kind, dataset: s
             continue
         rows = _conformed(spark, bronze, output.spark_path(old, folder, kind), dataset)
         if rows is not None:
+            before = delta.opened(new, BRONZE[kind]).version()
             _append(rows, place, f"import of {dataset}/{folder}", part)
-            number += rows.count()
+            number += delta.rows_since(new, BRONZE[kind], before, "WRITE")
     log.info("imported", extra={"action": "imported", "kind": str(kind), "rows": number})
     return number
 

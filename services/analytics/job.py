@@ -28,7 +28,7 @@ from services.analytics.report.output import give, prune, write_reports
 from services.analytics.report.period import read_tables
 from services.analytics.runs import Counted, Run
 from services.analytics.settings import Settings
-from services.analytics.tables import ALL, BRONZE, GOLD, QUARANTINE, Table
+from services.analytics.tables import ALL, BRONZE, QUARANTINE, Table
 from services.redis_stream.schema import Kind
 
 ALL_FILES = 1_000_000  # of one batch: each hour is computed once in a run
@@ -68,7 +68,6 @@ class Job:
         self._spark = spark
         self._output = settings.output
         self._seconds: dict[str, float] = {}
-        self._is_computed = False
 
     def run(self) -> None:
         """Carry out all steps; those that have nothing to do do not start Spark."""
@@ -80,9 +79,11 @@ class Job:
                     ingest(self._spark(), self._settings, kind, self._seen)
         counted = Counted(self._output, previous)
         read = {kind: counted.appended(kind) for kind in KINDS}
-        if counted.has_changed() or previous is None or hour_at(previous.now_ms) < hour_at(self._seen.now_ms):
-            with self._step("gold"):
+        with self._step("gold"):
+            if counted.has_changed():
                 self._compute()
+            elif previous and hour_at(previous.now_ms) < hour_at(self._seen.now_ms):
+                self._rewrite({})  # hours that ended since the last run are judged
         row = self._row(counted, previous, read, len(lost))
         is_maintained = False
         if maintenance.is_due(runs.last_maintained_ms(self._output), self._seen.now_ms):
@@ -135,8 +136,6 @@ class Job:
             .start()
         )
         query.awaitTermination()
-        if not self._is_computed:  # hours that ended since the last run are judged
-            rewrite(self._spark(), self._output, {}, self._scope())
 
     def _new_rows(self, kind: Kind) -> DataFrame:
         stream = self._spark().readStream.format("delta").option("maxFilesPerTrigger", ALL_FILES)
@@ -152,8 +151,7 @@ class Job:
             (bad if row.is_bad else touched)[Kind(row.kind)].add(f"{row.day}T{row.hour}")
         for kind, hours in bad.items():
             self._quarantine(kind, hours)
-        rewrite(self._spark(), self._output, touched, self._scope())
-        self._is_computed = True
+        self._rewrite(touched)
 
     def _quarantine(self, kind: Kind, hours: set[str]) -> None:
         """Copy the unreadable rows of some hours."""
@@ -161,16 +159,14 @@ class Job:
         rows = delta.read(self._spark(), self._output, BRONZE[kind]).where(where)
         delta.retried(lambda: delta.replace(rows.where("problem IS NOT NULL"), place, where))
 
-    def _scope(self) -> Scope:
-        settings, now_ms = self._settings, self._seen.now_ms
-        first = maintenance.first_day(settings, now_ms)
-        return Scope(
-            now_ms, settings.top, settings.objective, settings.week_days, settings.report_hours, first
-        )
+    def _rewrite(self, touched: Mapping[Kind, set[str]]) -> None:
+        own, now_ms = self._settings, self._seen.now_ms
+        first = maintenance.first_day(own, now_ms)
+        scope = Scope(now_ms, own.top, own.objective, own.week_days, own.report_hours, first)
+        rewrite(self._spark, self._output, touched, scope)
 
     def _maintain(self, counted: Counted) -> None:
-        paths = [self._path(table) for table in (*BRONZE.values(), *QUARANTINE.values(), *GOLD)]
-        maintenance.maintain(self._spark(), self._settings, self._seen.now_ms, paths)
+        maintenance.maintain(self._settings, self._seen.now_ms)
         for kind in KINDS:
             counted.settle(kind)
 

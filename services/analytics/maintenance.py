@@ -1,16 +1,15 @@
-"""Remove old rows, join small files (OPTIMIZE) and remove unused ones (VACUUM), once a day."""
+"""Remove old rows, join small files (OPTIMIZE) and remove unused ones (VACUUM), once a day, without Spark."""
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 
-from pyspark.sql import SparkSession
-
+from services.analytics import delta
 from services.analytics.hours import hour_at
 from services.analytics.settings import Settings
+from services.analytics.tables import ALL, Table
 
 DAY_MS = 86_400_000
 log = logging.getLogger(__name__)
@@ -27,40 +26,45 @@ def is_due(last_ms: int, now_ms: int) -> bool:
     return now_ms // DAY_MS > last_ms // DAY_MS
 
 
-def maintain(spark: SparkSession, settings: Settings, now_ms: int, tables: Iterable[str]) -> None:
-    """Carry out the retention and maintenance of tables.
+def maintain(settings: Settings, now_ms: int) -> None:
+    """Carry out the retention and maintenance of all tables. Raises TableError.
 
-    What does not end within `maintenance_s` is cancelled, which harms nothing, and tried again the next day.
+    What OPTIMIZE and VACUUM have not begun within `maintenance_s` each is left to the next day.
 
-    Args:
-        spark: The session.
-        settings: The retention, and the time limit of OPTIMIZE and of VACUUM.
-        now_ms: The store's time.
-        tables: Paths of tables with the column `day`.
+    now_ms: the store's time.
     """
-    places = list(tables)
     if first := first_day(settings, now_ms):
-        for place in places:
-            spark.sql(f"DELETE FROM delta.`{place}` WHERE day < '{first}'")
-    for command in ("OPTIMIZE", "VACUUM"):
-        _limited(spark, command, [f"{command} delta.`{place}`" for place in places], settings.maintenance_s)
+        for table in ALL:
+            if table.partitions:
+                with delta.changed(settings.output, table) as found:
+                    found.delete(f"day < '{first}'")
+    _limited("OPTIMIZE", _join, settings)
+    _limited("VACUUM", _vacuum, settings)
 
 
-def _limited(spark: SparkSession, name: str, commands: list[str], limit_s: float) -> None:
-    end, context = time.monotonic() + limit_s, spark.sparkContext
-    timer = threading.Timer(limit_s, context.cancelJobsWithTag, (name,))
-    timer.start()
-    context.addJobTag(name)
-    try:
-        for command in commands:
-            if time.monotonic() < end:
-                spark.sql(command)
-    except Exception:
-        if time.monotonic() < end:
-            raise
-    finally:
-        timer.cancel()
-        context.removeJobTag(name)
-    if time.monotonic() >= end:
-        text = f"{name} did not end within --maintenance-s {limit_s:g}; it is tried again tomorrow"
-        log.warning(text, extra={"action": "maintenance"})
+def _limited(name: str, work: Callable[[str, Table], Iterator[None]], settings: Settings) -> None:
+    """Do the steps of the work on all tables that begin in time."""
+    end = time.monotonic() + settings.maintenance_s
+    for table in ALL:
+        for _ in work(settings.output, table):
+            if time.monotonic() >= end:
+                text = f"{name} did not end within --maintenance-s {settings.maintenance_s:g}; it goes on tomorrow"
+                log.warning(text, extra={"action": "maintenance"})
+                return
+
+
+def _join(output: str, table: Table) -> Iterator[None]:
+    """Join the files of one day after the other."""
+    with delta.changed(output, table) as found:
+        if not table.partitions:
+            found.optimize.compact()
+        for day in delta.days_with_small_files(found) if table.partitions else ():
+            found.optimize.compact(partition_filters=[("day", "=", day)])
+            yield
+
+
+def _vacuum(output: str, table: Table) -> Iterator[None]:
+    """Remove the files that no version of the last 7 days has."""
+    with delta.changed(output, table) as found:
+        found.vacuum(dry_run=False, full=True)  # also what killed runs left
+    yield

@@ -115,14 +115,9 @@ class Counted:
 
     def appended(self, kind: Kind) -> int:
         """Return the number of rows appended to bronze of this kind."""
-        since = self._known.get(f"version of {kind}", -1)
-        table = delta.opened(self._output, BRONZE[kind])
-        self.known[f"version of {kind}"] = table.version()
-        return sum(
-            int(commit["operationMetrics"].get("numOutputRows", 0))
-            for commit in table.history(max(table.version() - since, 0))
-            if commit["operation"] == APPENDED
-        )
+        table, name = BRONZE[kind], f"version of {kind}"
+        self.known[name] = delta.opened(self._output, table).version()
+        return delta.rows_since(self._output, table, self._known.get(name, -1), APPENDED)
 
     def has_changed(self) -> bool:
         """Return whether bronze has changed since the gold tables were computed."""

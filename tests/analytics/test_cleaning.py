@@ -1,8 +1,9 @@
-"""Compare archived records with plain Python: fingerprints, patterns, redaction, hours."""
+"""Compare cleaned rows with plain Python: fingerprints, patterns, redaction, hours."""
 
 from __future__ import annotations
 
 import hashlib
+import random
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -12,8 +13,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
-from services.analytics.cleaning.cleaning import archive_schema, archived, by_hour
+from services.analytics.cleaning.cleaning import cleaned
 from services.analytics.cleaning.fingerprint import fingerprints, patterns
 from services.analytics.cleaning.redaction import (
     redacted_attributes,
@@ -22,7 +24,7 @@ from services.analytics.cleaning.redaction import (
     trouble,
 )
 from services.analytics.cleaning.stray_octets import as_octets, as_text
-from services.analytics.settings import Settings, SettingsError, Shape
+from services.analytics.settings import Settings, SettingsError
 from services.redis_stream.columns import Origin, batch
 from services.redis_stream.schema import FIELDS, OCTETS, TEXT, Kind
 from tests.redis_stream.streams import LETTER
@@ -131,21 +133,31 @@ def test_names_of_fields_of_what_could_not_be_read_are_redacted() -> None:
     ]
 
 
-def test_bodies_of_what_could_not_be_read_are_as_long_as_others() -> None:
+def settings(**told: Any) -> Settings:
+    return Settings("redis://127.0.0.1", "/tmp", "r1", clock_slack_s=0, **told)
+
+
+def clean(spark: SparkSession, rows: pa.RecordBatch, told: Settings) -> list[dict[str, Any]]:
+    """Return the cleaned rows of dead letters in order."""
+    frame = spark.createDataFrame(pa.Table.from_batches([rows])).coalesce(1)
+    found: list[dict[str, Any]] = cleaned(frame, Kind.DEAD, told, NOW_MS).toArrow().to_pylist()
+    return found
+
+
+def test_bodies_of_what_could_not_be_read_are_as_long_as_others(spark: SparkSession) -> None:
     """Check that bodies are cut after redaction, as patterns would miss a cut secret."""
     body = b"the secret of 1z"
     some = letters({"body": body, "died": "soon"}, {"body": b"tiny", "died": "soon"})
     for bodies, wanted in {"0": b"", "7": b"the sec", "13": b"the [redacted"}.items():
-        shape = Shape(bodies=bodies, redact=("secret of 1z",) if bodies == "13" else ())
-        kept = [dict(each)["body"] for each in archived(some, Kind.DEAD, shape, NOW_MS)["raw"].to_pylist()]
+        told = settings(bodies=bodies, redact=("secret of 1z",) if bodies == "13" else ())
+        kept = [dict(row["raw"])["body"] for row in clean(spark, some, told)]
         assert kept == [wanted, b"tiny"[: int(bodies)]]
-    (whole, _) = archived(some, Kind.DEAD, Shape(bodies="full"), NOW_MS)["raw"].to_pylist()
-    assert dict(whole)["body"] == body
+    assert dict(clean(spark, some, settings(bodies="full"))[0]["raw"])["body"] == body
     sample = [("body", body)]
     assert redacted_fields(pa.array([sample], FIELDS), (), "full").to_pylist() == [sample]
 
 
-def test_attributes_are_redacted_as_bodies_are_and_kept_without_them() -> None:
+def test_attributes_are_redacted_as_bodies_are_and_kept_without_them(spark: SparkSession) -> None:
     plain = {"priority": 3}
     secret = {
         "token": "sk-live-abc",
@@ -153,13 +165,13 @@ def test_attributes_are_redacted_as_bodies_are_and_kept_without_them() -> None:
         "card": 4111111111111111,
     }
     hidden = {"token": "[redacted]", "deep": [{"[redacted]": b"\xff [redacted]"}], "card": "[redacted]"}
-    shape = Shape(bodies="none", redact=(r"sk-live-\w+", r"\b\d{16}\b"))
+    told = settings(bodies="none", redact=(r"sk-live-\w+", r"\b\d{16}\b"))
     some = letters(*({"attributes": msgpack.packb(each), "died": NOW_MS} for each in (plain, secret, plain)))
     for rows in (some, some.slice(1)):
-        kept = archived(rows, Kind.DEAD, shape, NOW_MS)["attributes"].to_pylist()
+        kept = [row["attributes"] for row in clean(spark, rows, told)]
         assert [msgpack.unpackb(each) for each in kept] == [plain, hidden, plain][-len(rows) :]
     bad = letters({"attributes": msgpack.packb(secret), "died": "soon"})
-    assert b"sk-live" not in str(archived(bad, Kind.DEAD, shape, NOW_MS).to_pylist()).encode()
+    assert "sk-live" not in str(clean(spark, bad, told))
 
 
 LEAVES = st.one_of(
@@ -235,7 +247,7 @@ def test_attributes_may_be_nested_deeper_than_functions() -> None:
 def test_a_pattern_that_cannot_be_used_is_refused(pattern: str) -> None:
     assert trouble(pattern)
     with pytest.raises(SettingsError, match="use the syntax of RE2"):
-        Settings("redis://127.0.0.1", "/tmp", "r1", Shape(redact=("fine", pattern)))
+        settings(redact=("fine", pattern))
 
 
 def letters(*changed: dict[str, Any]) -> pa.RecordBatch:
@@ -255,10 +267,9 @@ def letters(*changed: dict[str, Any]) -> pa.RecordBatch:
     ("died", "is_right"),
     [(NOW_MS, True), (NOW_MS + 1, False), (946_684_800_000, True), (946_684_799_999, False), (0, False)],
 )
-def test_a_clock_that_cannot_be_right_is_a_problem(died: int, is_right: bool) -> None:
-    rows = archived(letters({"died": died}, {"died": NOW_MS - 5}), Kind.DEAD, Shape(), NOW_MS)
-    assert rows.schema == archive_schema(Kind.DEAD)
-    wrong, right = rows["problem"].to_pylist()
+def test_a_clock_that_cannot_be_right_is_a_problem(spark: SparkSession, died: int, is_right: bool) -> None:
+    rows = letters({"died": died}, {"died": NOW_MS - 5})
+    wrong, right = (row["problem"] for row in clean(spark, rows, settings()))
     assert right is None
     assert (wrong is None) == is_right
     if not is_right:
@@ -266,18 +277,13 @@ def test_a_clock_that_cannot_be_right_is_a_problem(died: int, is_right: bool) ->
         assert wrong.startswith(f"its clock: died is {at}")
 
 
-@given(st.lists(st.tuples(st.integers(0, 5 * 3600), st.booleans()), min_size=1, max_size=12))
-def test_each_row_is_in_its_hour_in_order(rows: list[tuple[int, bool]]) -> None:
-    times = [NOW_MS - 1000 * seconds for seconds, _ in rows]
-    made = archived(
-        letters(*({"died": at if well else "soon"} for at, (_, well) in zip(times, rows, strict=True))),
-        Kind.DEAD,
-        Shape(),
-        NOW_MS,
-    )
-    expected: dict[str, list[str]] = {}
-    for number, (at, (_, well)) in enumerate(zip(times, rows, strict=True)):
-        hour = datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H") if well else ""
-        expected.setdefault(hour, []).append(f"{number + 1}-0")
-    found = by_hour(pa.Table.from_batches([made]), Kind.DEAD)
-    assert [(hour, part["id"].to_pylist()) for hour, part in found] == sorted(expected.items())
+def test_each_row_is_in_the_hour_of_its_death_and_an_unreadable_one_in_that_of_its_id(
+    spark: SparkSession, chance: random.Random
+) -> None:
+    times = [NOW_MS - chance.randrange(5 * 3_600_000) for _ in range(20)]
+    rows = letters(*({"died": at if number % 3 else "soon"} for number, at in enumerate(times)))
+    for number, row in enumerate(clean(spark, rows, settings())):
+        at = times[number] if number % 3 else int(row["id"].split("-")[0])
+        hour = datetime.fromtimestamp(at / 1000, UTC)
+        assert (row["day"], row["hour"]) == (f"{hour:%Y-%m-%d}", f"{hour:%H}")
+        assert (row["problem"] is None) == bool(number % 3)

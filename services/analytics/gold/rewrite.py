@@ -49,13 +49,15 @@ class Scope:
     first: str = ""  # hours before it are not rewritten: retention removes them
 
 
-def rewrite(spark: SparkSession, output: str, touched: Mapping[Kind, set[str]], scope: Scope) -> set[str]:
+def rewrite(
+    spark: Callable[[], SparkSession], output: str, touched: Mapping[Kind, set[str]], scope: Scope
+) -> set[str]:
     """Compute the touched hours of all tables from bronze, and return these hours.
 
     A repetition writes the same rows. The tables must exist (`create`).
 
     Args:
-        spark: a session with Delta.
+        spark: returns the session; called if there are hours to compute.
         output: the folder with `bronze` and `gold`.
         touched: hours of new rows, 'YYYY-MM-DDTHH', by kind.
         scope: what decides about the rows.
@@ -76,18 +78,18 @@ def rewrite(spark: SparkSession, output: str, touched: Mapping[Kind, set[str]], 
 class _Gold:
     """The tables of an output."""
 
-    def __init__(self, spark: SparkSession, output: str) -> None:
+    def __init__(self, spark: Callable[[], SparkSession], output: str) -> None:
         self._spark = spark
         self.output = output
 
     def bronze(self, kind: Kind, hours: set[str]) -> DataFrame:
         """Return the well rows of the hours."""
-        rows = delta.read(self._spark, self.output, BRONZE[kind])
+        rows = delta.read(self._spark(), self.output, BRONZE[kind])
         return rows.where(condition(hours)).where(F.col("problem").isNull())
 
     def read(self, table: Table, where: str) -> DataFrame:
         """Return rows of a gold table."""
-        return delta.read(self._spark, self.output, table).where(where)
+        return delta.read(self._spark(), self.output, table).where(where)
 
     def write(self, table: Table, rows: DataFrame, hours: set[str]) -> None:
         """Replace the rows of the hours in one commit, one file a day.

@@ -66,7 +66,7 @@ def test_hours_are_replaced(spark: SparkSession, output: str) -> None:
     )
     append(spark, output, Kind.DEAD, letter(-1), letter(0), letter(2 * HOUR_MS))
     touched = {Kind.DEAD: {*HOURS[:2], HOURS[3]}, Kind.SAMPLES: {*HOURS[:4]}}
-    rewrite(spark, output, touched, SCOPE)
+    rewrite(lambda: spark, output, touched, SCOPE)
     assert by_hour(read(spark, output, DEATHS), "count") == {"03": 1, "05": 1}  # 02 is older than `first`
     assert by_hour(read(spark, output, DEPTHS), "added") == {"03": 0, "04": 10, "05": 10}
     assert by_hour(read(spark, output, TRAFFIC), "in") == {"04": 5}
@@ -75,7 +75,7 @@ def test_hours_are_replaced(spark: SparkSession, output: str) -> None:
     append(spark, output, Kind.SAMPLES, first, looked(HOUR_MS - 2, added=4, len=9))
     append(spark, output, Kind.DEAD, letter(7, origin="late"))
     for _ in range(2):
-        rewrite(spark, output, {Kind.DEAD: {HOURS[1]}, Kind.SAMPLES: {HOURS[1]}}, SCOPE)
+        rewrite(lambda: spark, output, {Kind.DEAD: {HOURS[1]}, Kind.SAMPLES: {HOURS[1]}}, SCOPE)
         assert by_hour(read(spark, output, DEATHS), "count") == {"03": 2, "05": 1}
         assert by_hour(read(spark, output, DEPTHS), "added") == {"03": 6, "04": 10, "05": 10}
         assert by_hour(read(spark, output, DEPTHS), "len_max") == {"03": 9, "04": 1, "05": 1}
@@ -85,8 +85,8 @@ def test_hours_are_replaced(spark: SparkSession, output: str) -> None:
 
 
 def test_nothing_touched_writes_nothing(spark: SparkSession, output: str) -> None:
-    assert rewrite(spark, output, {}, SCOPE) == set()
-    assert rewrite(spark, output, {Kind.DEAD: {HOURS[0]}}, SCOPE) == set()
+    assert rewrite(lambda: spark, output, {}, SCOPE) == set()
+    assert rewrite(lambda: spark, output, {Kind.DEAD: {HOURS[0]}}, SCOPE) == set()
 
 
 def test_a_missing_column_is_added(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from services.analytics.hours import span_of
 from services.analytics.report.figures import Of, make
 from services.store.report.report import MOST_OCTETS, Report, decode
+from tests.analytics import expected
 from tests.analytics.report.rows import HOSTILE, Rows, hour, some, tables
-from tests.analytics.spark import expected
 
 HOURS = 5
 OF = Of(

@@ -15,11 +15,11 @@ from tests.redis_stream.entries import Entries
 
 
 def carry_out(
-    spark: SparkSession, store: Entries, output: Path, run: str = "r1", **told: Any
+    spark: SparkSession, entries: Entries, output: Path, run: str = "r1", **told: Any
 ) -> dict[str, Any]:
     """Do what `penstock analytics run` does, and return the row of `runs`."""
     settings = Settings(
-        **{"store": store.server.url, "output": str(output), "run": run, "patience_s": 2, **told}
+        **{"store": entries.server.url, "output": str(output), "run": run, "patience_s": 2, **told}
     )
     job.run(settings, preflight.look(settings), lambda: spark)
     (row,) = [each for each in rows(output, "runs") if each["run"] == run]

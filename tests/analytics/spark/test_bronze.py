@@ -1,8 +1,7 @@
-"""Test that every entry of the store is in bronze exactly once, in its hour, and unreadable ones in quarantine too."""
+"""Test what the next run reads, what is quarantined, and what is redacted; test_tables.py compares every row."""
 
 from __future__ import annotations
 
-import random
 import shutil
 from pathlib import Path
 
@@ -10,26 +9,7 @@ from pyspark.sql import SparkSession
 
 from services.store.model.keys import DomainKeys
 from tests.analytics.spark.carried_out import carry_out, named, rows
-from tests.redis_stream.entries import Entries, fill_letters, fill_samples
-
-
-def test_every_entry_is_in_bronze_once_in_its_hour(
-    spark: SparkSession, store: Entries, tmp_path: Path, chance: random.Random
-) -> None:
-    fill_letters(store, chance, 100, 3)
-    fill_samples(store, chance, 8, 3)
-    run = carry_out(spark, store, tmp_path)
-    assert (run["dead"], run["dead_quarantined"], run["dead_gone"]) == (100, 0, 0)
-    assert (run["samples"], run["samples_quarantined"], run["samples_lost"]) == (len(store.samples), 0, 0)
-    dead = rows(tmp_path, "bronze/dead")
-    assert named(dead) == sorted((each["queue"], each["id"]) for each in store.letters)
-    for row in dead:
-        assert f"{row['day']}T{row['hour']}" == f"{row['died']:%Y-%m-%dT%H}"
-        assert row["body"] is None
-        assert len(row["fingerprint"]) == 16
-        assert row["dataset"] == "abc"
-    samples = rows(tmp_path, "bronze/samples")
-    assert sorted(row["id"] for row in samples) == sorted(each["id"] for each in store.samples)
+from tests.redis_stream.entries import Entries
 
 
 def test_the_next_run_reads_what_came_since_without_or_with_checkpoint(

@@ -1,0 +1,177 @@
+"""Compare every table and the report of a run with plain Python over the entries, and with DuckDB over bronze."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from services.analytics.tables import GOLD, Table
+from services.store.model.keys import RegistryKeys
+from services.store.redis import analytics_rules
+from tests.analytics import expected
+from tests.analytics.spark.carried_out import carry_out, rows
+from tests.redis_stream.entries import Entries, fill_letters, fill_samples
+from tests.servers import PROGRAMS, Server
+from tests.stores import random_generator
+
+TOP = 3
+HOURS = 3
+LETTERS = 150
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run over some hours, all of which the report covers."""
+
+    store: Entries
+    output: Path
+    run: dict[str, Any]
+
+    def report(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.output / "reports/latest.json").read_bytes())
+        return found
+
+
+@pytest.fixture(scope="module")
+def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
+    """Carry out a run with the rights of `penstock store rights --for analytics`."""
+    folder, chance = tmp_path_factory.mktemp("run"), random_generator()
+    server = Server(next(iter(PROGRAMS)), folder / "store").start()
+    store = Entries(server)
+    fill_letters(store, chance, LETTERS, HOURS, queues=("a", "b", "<script>"))
+    fill_samples(store, chance, 12 * HOURS, HOURS)
+    server.call("ACL", "SETUSER", "analytics", *analytics_rules(), ">secret")
+    url = f"redis://analytics:secret@127.0.0.1:{server.port}"
+    try:
+        yield Done(store, folder / "out", carry_out(spark, store, folder / "out", store=url, top=TOP))
+    finally:
+        server.end()
+
+
+def by_key(output: Path, table: Table) -> expected.Rows:
+    """Return rows without keys, by their keys."""
+    found: expected.Rows = {}
+    for row in rows(output, f"gold/{table.name}"):
+        keys = tuple(row.pop(key) for key in table.key_names())
+        assert keys not in found
+        found[keys] = {name: dict(value) if name == "refused" else value for name, value in row.items()}
+    return found
+
+
+def wanted(store: Entries) -> dict[str, expected.Rows]:
+    samples, letters = store.samples, store.letters
+    of_depths = expected.depths(samples)
+    return {
+        "traffic": expected.traffic(samples),
+        "depths": of_depths,
+        "edges": expected.edges(samples),
+        "deaths": expected.deaths(letters),
+        "origins": expected.origins(letters, TOP),
+        "failures": expected.failures(letters, TOP),
+        "redrives": expected.redrives(letters, of_depths),
+        "changes": {},
+    }
+
+
+def as_told(name: str, value: Any) -> Any:
+    """Return the value as the table has it: peaks are rounded to thousandths of messages for each part of a sample."""
+    if name.endswith("_peak"):
+        return pytest.approx(value, abs=0.01)
+    return pytest.approx(value, rel=1e-12) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("table", GOLD, ids=lambda table: table.name)
+def test_table_has_what_plain_python_finds(done: Done, table: Table) -> None:
+    found, right = by_key(done.output, table), wanted(done.store)[table.name]
+    assert set(found) == set(right)
+    for key, row in right.items():
+        told = {name: found[key][name] for name in row}
+        assert told == {name: as_told(name, value) for name, value in row.items()}, key
+
+
+def test_bronze_has_every_entry_once(done: Done) -> None:
+    assert (done.run["dead"], done.run["dead_quarantined"], done.run["dead_gone"]) == (LETTERS, 0, 0)
+    assert (done.run["samples"], done.run["samples_lost"]) == (len(done.store.samples), 0)
+    dead = rows(done.output, "bronze/dead")
+    assert sorted((row["queue"], row["id"]) for row in dead) == sorted(
+        (letter["queue"], letter["id"]) for letter in done.store.letters
+    )
+    for row in dead:
+        assert f"{row['day']}T{row['hour']}" == f"{row['died']:%Y-%m-%dT%H}"
+        assert (row["dataset"], row["body"], len(row["fingerprint"])) == ("abc", None, 16)
+    samples = [row["id"] for row in rows(done.output, "bronze/samples")]
+    assert sorted(samples) == sorted(sample["id"] for sample in done.store.samples)
+
+
+RECOUNTS = {
+    "deaths": """
+        SELECT day, hour, domain, queue, reason, edge, count(*) AS "count", sum(size) AS octets,
+               count(*) FILTER (redriven > 0) AS redriven
+        FROM dead WHERE problem IS NULL GROUP BY ALL""",
+    "traffic": """
+        SELECT day, hour, domain, queue, edge, sum("in") AS "in", sum(out_octets) AS out_octets, sum(acked) AS acked
+        FROM (SELECT *, row_number() OVER (PARTITION BY stream, process, n, queue ORDER BY "at", id) AS number
+              FROM samples WHERE kind = 'queue' AND problem IS NULL)
+        WHERE number = 1 GROUP BY ALL""",
+    "edges": """
+        SELECT day, hour, edge, count(DISTINCT process) AS processes, sum(opened) AS opened
+        FROM (SELECT *, row_number() OVER (PARTITION BY stream, process, n ORDER BY "at", id) AS number
+              FROM samples WHERE kind = 'edge' AND problem IS NULL)
+        WHERE number = 1 GROUP BY ALL""",
+    "depths": """
+        SELECT day, hour, domain, queue, count(*) AS samples, max(len) AS len_max, max(oldest_ms) AS oldest_ms_max
+        FROM samples WHERE kind = 'depth' AND problem IS NULL GROUP BY ALL""",
+}
+
+
+@pytest.mark.parametrize("name", RECOUNTS)
+def test_table_has_what_duckdb_counts_in_bronze(done: Done, name: str) -> None:
+    with duckdb.connect() as database:
+        for kind in ("dead", "samples"):
+            database.register(kind, DeltaTable(done.output / "bronze" / kind).to_pyarrow_dataset())
+        database.register("gold", DeltaTable(done.output / "gold" / name).to_pyarrow_dataset())
+        columns = [each[0] for each in database.execute(f"DESCRIBE ({RECOUNTS[name]})").fetchall()]
+        shown = ", ".join(f'"{column}"' for column in columns)
+        counted = database.execute(RECOUNTS[name]).fetchall()
+        assert sorted(counted) == sorted(database.execute(f"SELECT {shown} FROM gold").fetchall())
+        assert counted
+
+
+def test_report_has_the_figures_that_plain_python_finds(done: Done) -> None:
+    told, right, letters = done.report(), wanted(done.store), done.store.letters
+    traffic = right["traffic"].values()
+    totals = {"in": "added", "out": "delivered", "acked": "acked", "died": "dead_all"}
+    for name, counter in totals.items():
+        assert told["totals"][name] == sum(row[counter] for row in right["depths"].values())
+    assert told["totals"]["sampled_in"] == sum(row["in"] for row in traffic)
+    refused = sum(row["refused_puts"] for row in traffic)
+    assert told["totals"]["refused"] == sum(row["refused_all"] for row in traffic) > refused
+    assert told["totals"]["dead"] == LETTERS
+    reasons = {each["name"]: each["count"] for each in told["deaths"]["by_reason"]}
+    assert reasons == Counter(letter["reason"] for letter in letters)
+    queues = Counter(letter["queue"] for letter in letters)
+    assert {each["queue"]: each["dead"] for each in told["queues"] if each["dead"]} == queues
+    for name, bounds in (("put", expected.PUT), ("wait", expected.WAIT)):
+        counts = [sum(column) for column in zip(*(row[name] for row in traffic), strict=True)]
+        assert told[name]["counts"] == counts
+        assert told[name]["p99"] == pytest.approx(expected.quantile(counts, bounds, 0.99))
+    assert told["records"]["dead"] == {"read": LETTERS, "archived": LETTERS, "quarantined": 0, "gone": 0}
+
+
+def test_report_is_published_and_in_the_store(done: Done) -> None:
+    found = {path.name: path.read_bytes() for path in (done.output / "reports").iterdir()}
+    assert sorted(found) == ["latest.html", "latest.json", "r1.html", "r1.json"]
+    assert found["latest.html"] == found["r1.html"]
+    assert b"&lt;script&gt;" in found["r1.html"]
+    assert b"<script>" not in found["r1.html"]
+    given = done.store.server.call("GET", RegistryKeys().report).partition(b" ")[2]
+    assert given == found["latest.json"] == found["r1.json"]
