@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from services.analytics import delta, job, preflight, runs
 from services.analytics.maintenance import is_due, maintain
 from services.analytics.settings import Settings
-from services.analytics.tables import ALL, BRONZE, DEATHS, RUNS
+from services.analytics.tables import ALL, BRONZE, DEATHS, LONG, RUNS
 from services.redis_stream.schema import Kind
 from tests.redis_stream.entries import Entries
 from tests.servers import Server
@@ -81,7 +81,8 @@ def test_first_run_of_a_day_maintains_the_tables(output: Path, running: Server) 
     running.clear()
     store = Entries(running)
     how = settings(output, store.server.url, run="r2")
-    row = {"run": "r1", "dataset": "abc", "now_ms": store.now_ms() - DAY_MS, "is_maintained": False}
+    counts = {each.name: 0 for each in RUNS.columns if each.type == LONG}
+    row = {**counts, "run": "r1", "dataset": "abc", "now_ms": store.now_ms() - DAY_MS, "is_maintained": False}
     known = {f"version of {kind}": delta.opened(str(output), BRONZE[kind]).version() for kind in BRONZE}
     delta.append(str(output), RUNS, [{**row, "ends": [], "added": [], "known": [*known.items()]}])
 
