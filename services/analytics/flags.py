@@ -87,7 +87,12 @@ RUN = (
     ),
     *SPARK,
     _number("--patience-s", 30.0, "seconds to retry a store that is unavailable", "patience_s"),
-    _number("--maintenance-s", 120.0, "seconds that OPTIMIZE, and VACUUM, may take", "maintenance_s"),
+    _number(
+        "--maintenance-s",
+        120.0,
+        "seconds after which OPTIMIZE, and VACUUM, begin no further step",
+        "maintenance_s",
+    ),
     _number(
         "--continuous", 0.0, "repeat the run every so many seconds until stopped; 0: run once", "continuous_s"
     ),

@@ -59,7 +59,7 @@ class Settings:
     driver_memory: str = "2g"
     conf: tuple[str, ...] = ()  # additional Spark settings, NAME=VALUE each
     patience_s: float = 30.0  # how long an unavailable store is retried
-    maintenance_s: float = 120.0  # how long OPTIMIZE, and VACUUM, may begin steps
+    maintenance_s: float = 120.0  # after which OPTIMIZE, and VACUUM, begin no further step
     continuous_s: float = 0.0  # seconds from one run to the next; 0: one run
 
     def __post_init__(self) -> None:

@@ -9,7 +9,14 @@ from services.cli.terminal.exits import Exit, Failure
 try:
     from services.analytics.__main__ import analytics
 except ImportError as missing:
-    if (missing.name or "").partition(".")[0] not in ("pyspark", "pyarrow", "py4j", "jinja2", "matplotlib"):
+    if (missing.name or "").partition(".")[0] not in (
+        "pyspark",
+        "deltalake",
+        "pyarrow",
+        "py4j",
+        "jinja2",
+        "matplotlib",
+    ):
         raise
 
     @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
@@ -19,8 +26,8 @@ except ImportError as missing:
         raise Failure(
             Exit.USAGE,
             "no_pyspark",
-            "PySpark is not installed: install Penstock with the extra `analytics`, from the checkout or the wheel that "
-            "it came from",
+            "PySpark is not installed: install Penstock with the extra `analytics`, from the checkout or the wheel "
+            "that it came from",
         )
 
 

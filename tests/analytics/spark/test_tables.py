@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from services.store.model.keys import RegistryKeys
 from services.store.redis import analytics_rules
 from tests.analytics import expected
 from tests.analytics.spark.carried_out import carry_out, rows
+from tests.docs.blocks import blocks
 from tests.redis_stream.entries import Entries, fill_letters, fill_samples
 from tests.servers import PROGRAMS, Server
 from tests.stores import random_generator
@@ -144,6 +146,16 @@ def test_table_has_what_duckdb_counts_in_bronze(done: Done, name: str) -> None:
         counted = database.execute(RECOUNTS[name]).fetchall()
         assert sorted(counted) == sorted(database.execute(f"SELECT {shown} FROM gold").fetchall())
         assert counted
+
+
+def test_example_of_the_page_reads_the_tables_with_duckdb(
+    done: Done, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (text,) = [each.text for each in blocks("docs/analytics.md") if "import duckdb" in each.text]
+    exec(text.replace("/var/lib/penstock/analytics", str(done.output)))
+    queues = Counter(letter["queue"] for letter in done.store.letters)
+    shown = capsys.readouterr().out
+    assert all(re.search(rf"{re.escape(queue)} +│ +{number} ", shown) for queue, number in queues.items())
 
 
 def test_report_has_the_figures_that_plain_python_finds(done: Done) -> None:
