@@ -1,7 +1,8 @@
 """Print the slowest tests; fail if one was too slow that LIST does not name: python slow.py REPORTS LIST.
 
 REPORTS and LIST are as in skips.py, but names may omit the parameters of tests. LIST names tests that take more than
-30 s on an idle machine. The limit is 60 s, since tests run concurrently here.
+30 s on an idle machine. The limit is 120 s, since tests run concurrently here, and since the same run has taken 31 minutes
+on one machine and 59 on another.
 """
 
 import sys
@@ -11,7 +12,7 @@ from xml.etree import ElementTree
 from skips import allowed
 
 SHOWN = 30
-ALLOWED_S = 60.0
+ALLOWED_S = 120.0
 
 
 def main(reports: str, names: str) -> int:

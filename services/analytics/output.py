@@ -85,6 +85,12 @@ def exists(output: str, path: str) -> bool:
         return bool(files.get_file_info(_below(output, path)).type != FileType.NotFound)
 
 
+def create_folder(output: str) -> None:
+    """Create the folder of an output with its parents, unless it exists. Raises NoOutput, OutputError."""
+    with _files(output) as files:
+        files.create_dir(_place(output)[1], recursive=True)
+
+
 def read(output: str, path: str) -> bytes | None:
     """Return the content of a file, None if there is none. Raises OutputError."""
     with _files(output, path) as files, suppress(FileNotFoundError):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from services.analytics.output import create_folder
 from services.analytics.s3 import s3_settings
 from services.analytics.settings import LOCAL
 from services.redis_stream.source import RedisStream
@@ -65,6 +66,8 @@ def start(
     """
     said = {name: value for name, _, value in (each.partition("=") for each in conf)}
     settings = {**CONFIG, "spark.driver.memory": driver_memory, **(more or {}), **said}
+    if said.get("spark.eventLog.enabled") == "true" and (folder := said.get("spark.eventLog.dir")):
+        create_folder(folder)  # Spark does not
     if master:
         settings["spark.master"] = master
     if LOCAL.fullmatch(_master(settings)):

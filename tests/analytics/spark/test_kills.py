@@ -18,13 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from services.analytics.failures import CONCURRENT, DONE, told
 from services.analytics.tables import ALL, RUNS
 from services.store.model.keys import RegistryKeys
 from tests.analytics.spark.carried_out import carry_out, rows
+from tests.analytics.spark.conftest import LETTERS, Done
 from tests.docs.blocks import blocks
-from tests.redis_stream.entries import Entries, fill_letters, fill_samples
+from tests.redis_stream.entries import Entries
 from tests.redis_stream.spark.jvm import SHORT_LIVED
 
 PAGE = "docs/analytics.md"
@@ -105,12 +108,9 @@ def check_same(one: Path, other: Path) -> None:
 
 @pytest.mark.timeout((2 + KILLS) * PATIENCE_S)
 def test_killed_runs_leave_the_tables_of_an_undisturbed_one(
-    spark: SparkSession, store: Entries, tmp_path: Path, chance: random.Random
+    spark: SparkSession, done: Done, tmp_path: Path, chance: random.Random
 ) -> None:
-    fill_letters(store, chance, 60, 2)
-    fill_samples(store, chance, 8, 2)
-    whole, output = tmp_path / "whole", tmp_path / "out"
-    carry_out(spark, store, whole)
+    store, output = done.store, tmp_path / "out"
     for number in range(KILLS):
         begun = time.time()
         process = begin(store, output, "--run-id", f"k{number}")
@@ -120,21 +120,40 @@ def test_killed_runs_leave_the_tables_of_an_undisturbed_one(
         print(f"killed when {moment}: {'still at work' if process.poll() is None else 'it was through'}")
         kill(process)
     carry_out(spark, store, output, "last")
-    check_same(whole, output)
+    check_same(done.output, output)
     counted = rows(output, "runs")
-    assert sum(row["dead"] for row in counted) == 60
+    assert sum(row["dead"] for row in counted) == LETTERS
     latest = (output / "reports/latest.json").read_bytes()
     assert latest == (output / "reports/last.json").read_bytes()
     assert store.server.call("GET", RegistryKeys().report).partition(b" ")[2] == latest
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_interrupted_run_says_so_and_the_next_one_continues(
-    spark: SparkSession, store: Entries, tmp_path: Path, chance: random.Random
+def test_of_two_runs_at_once_one_is_done_and_the_other_says_why_not(
+    spark: SparkSession, done: Done, tmp_path: Path
 ) -> None:
-    fill_letters(store, chance, 60, 2)
+    output, codes = tmp_path / "out", []
+    process = begin(done.store, output, "--run-id", "r1")
+    wait_until("it has planned a batch", output, process)
+    try:
+        carry_out(spark, done.store, output, "r2")
+    except PySparkException as error:
+        code, text = told(error)
+        assert "at the same time" in text
+        codes.append(code)
+    codes.append(process.wait(PATIENCE_S))
+    assert {*codes} <= {DONE, CONCURRENT}, (tmp_path / "log").read_text()[-3000:]
+    assert codes != [CONCURRENT, CONCURRENT]
+    carry_out(spark, done.store, output, "last")
+    check_same(done.output, output)
+
+
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_interrupted_run_says_so_and_the_next_one_continues(
+    spark: SparkSession, done: Done, tmp_path: Path, chance: random.Random
+) -> None:
     output, log = tmp_path / "out", tmp_path / "log"
-    process = begin(store, output, "--run-id", "r1")
+    process = begin(done.store, output, "--run-id", "r1")
     wait_until("it has planned a batch", output, process)
     number = chance.choice((signal.SIGTERM, signal.SIGINT))
     process.send_signal(number)
@@ -142,5 +161,5 @@ def test_interrupted_run_says_so_and_the_next_one_continues(
     told = logged(log)
     assert [each["master"] for each in told if each["action"] == "started"] == ["local[*]"]
     assert "terminated" in [each["action"] for each in told]
-    assert carry_out(spark, store, output)["dead"] == 60
-    assert len(rows(output, "bronze/dead")) == 60
+    assert carry_out(spark, done.store, output)["dead"] == LETTERS
+    check_same(done.output, output)

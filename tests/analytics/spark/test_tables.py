@@ -5,58 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from services.analytics.tables import GOLD, Table
-from services.store.model.keys import RegistryKeys
-from services.store.redis import analytics_rules
 from tests.analytics import expected
-from tests.analytics.spark.carried_out import carry_out, rows
+from tests.analytics.spark.carried_out import rows
+from tests.analytics.spark.conftest import LETTERS, Done
 from tests.docs.blocks import blocks
-from tests.redis_stream.entries import Entries, fill_letters, fill_samples
-from tests.servers import PROGRAMS, Server
-from tests.stores import random_generator
+from tests.redis_stream.entries import Entries
 
-TOP = 3
-HOURS = 3
-LETTERS = 150
-
-
-@dataclass(frozen=True)
-class Done:
-    """A run over some hours, all of which the report covers."""
-
-    store: Entries
-    output: Path
-    run: dict[str, Any]
-
-    def report(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.output / "reports/latest.json").read_bytes())
-        return found
-
-
-@pytest.fixture(scope="module")
-def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
-    """Carry out a run with the rights of `penstock store rights --for analytics`."""
-    folder, chance = tmp_path_factory.mktemp("run"), random_generator()
-    server = Server(next(iter(PROGRAMS)), folder / "store").start()
-    store = Entries(server)
-    fill_letters(store, chance, LETTERS, HOURS, queues=("a", "b", "<script>"))
-    fill_samples(store, chance, 12 * HOURS, HOURS)
-    server.call("ACL", "SETUSER", "analytics", *analytics_rules(), ">secret")
-    url = f"redis://analytics:secret@127.0.0.1:{server.port}"
-    try:
-        yield Done(store, folder / "out", carry_out(spark, store, folder / "out", store=url, top=TOP))
-    finally:
-        server.end()
+TOP = 50  # rows of a queue and hour, unless --top says otherwise
 
 
 def by_key(output: Path, table: Table) -> expected.Rows:
@@ -159,7 +122,7 @@ def test_example_of_the_page_reads_the_tables_with_duckdb(
 
 
 def test_report_has_the_figures_that_plain_python_finds(done: Done) -> None:
-    told, right, letters = done.report(), wanted(done.store), done.store.letters
+    told, right, letters = json.loads(done.report), wanted(done.store), done.store.letters
     traffic = right["traffic"].values()
     totals = {"in": "added", "out": "delivered", "acked": "acked", "died": "dead_all"}
     for name, counter in totals.items():
@@ -185,5 +148,4 @@ def test_report_is_published_and_in_the_store(done: Done) -> None:
     assert found["latest.html"] == found["r1.html"]
     assert b"&lt;script&gt;" in found["r1.html"]
     assert b"<script>" not in found["r1.html"]
-    given = done.store.server.call("GET", RegistryKeys().report).partition(b" ")[2]
-    assert given == found["latest.json"] == found["r1.json"]
+    assert done.report == found["latest.json"] == found["r1.json"]
