@@ -64,7 +64,9 @@ def run_job(store: str, output: Path, run: str, cores: int) -> Ended:
 
 
 def _ended(lines: list[dict[str, Any]], began: float, ended: float, memory: dict[str, float]) -> Ended:
-    done = json.loads(_told(lines, "done")[0]["summary"])
+    if not (told := _told(lines, "done")):
+        raise OSError(f"the job did nothing: {lines[-1:]}")
+    done = json.loads(told[0]["summary"])
     if bad := done["dead_quarantined"] + done["samples_quarantined"]:
         raise OSError(f"{bad} records went to the quarantine")
     started = [ended - _time(line) for line in _told(lines, "started")]
