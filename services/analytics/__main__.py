@@ -137,7 +137,8 @@ def _carried_out(work: Callable[[Callable[[SparkSession], None]], None]) -> int:
     try:
         work(began)
     except KeyboardInterrupt:  # there is nothing to stop yet
-        log.error("interrupted during startup; no work was started", extra={"action": "failed"})
+        text = "interrupted during startup; Spark has done nothing"
+        log.error(text, extra={"action": "failed", "code": INTERRUPTED})
         return INTERRUPTED
     except Exception as error:
         if endings and endings[0].code:
