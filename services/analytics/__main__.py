@@ -27,6 +27,10 @@ from services.kit.logs import JsonLines
 log = logging.getLogger("services.analytics")
 
 
+ONE_AT_A_TIME = (
+    "let only one job at a time write to this bucket: Spark's commits there are safe within one job only; two jobs may "
+    "overwrite each other's"
+)
 CONTEXT = {"auto_envvar_prefix": "PENSTOCK_ANALYTICS", "help_option_names": ["-h", "--help"]}
 
 
@@ -49,6 +53,8 @@ def run_command(**given: Any) -> None:
     def work(ending: Callable[[SparkSession], None]) -> None:
         settings = Settings(**{flags.SETTINGS.get(name, name): value for name, value in given.items()})
         output.check(settings.output)
+        if output.is_bucket(settings.output):
+            log.warning(ONE_AT_A_TIME, extra={"action": "bucket"})
         seen = preflight.look(settings)
 
         @cache

@@ -21,6 +21,7 @@ DONE, FAILED, USAGE, UNAVAILABLE, CONCURRENT = range(5)
 TOLD = 2000  # characters of an error inside of Spark
 # an error of ours in the traceback of a task
 OWN = re.compile(r"^(?:.*: )?services\.[\w.]+\.\w+: (.+)$", re.MULTILINE)
+CALLING = "An error occurred while calling "  # of Java, without saying which
 OURS = (
     SettingsError,
     OptionError,
@@ -119,9 +120,9 @@ def _of_spark(text: str) -> tuple[int, str]:
         return (UNAVAILABLE if "StoreUnavailable" in text else FAILED), " | ".join(own)[:TOLD]
     if found := _known(text):
         return found
-    causes = [line.strip() for line in text.splitlines() if "Caused by" in line or "Error: " in line]
-    first = text.splitlines()[0] if text else "Spark failed"
-    return FAILED, " | ".join([first, *dict.fromkeys(causes)])[:TOLD]
+    lines = [line.strip() for line in text.splitlines() if not line.startswith(CALLING)] or ["Spark failed"]
+    causes = [line for line in lines[1:] if "Caused by" in line or "Error: " in line]
+    return FAILED, " | ".join([lines[0].removeprefix(": "), *dict.fromkeys(causes)])[:TOLD]
 
 
 def _known(text: str) -> tuple[int, str] | None:

@@ -85,6 +85,11 @@ def exists(output: str, path: str) -> bool:
         return bool(files.get_file_info(_below(output, path)).type != FileType.NotFound)
 
 
+def is_bucket(output: str) -> bool:
+    """Return whether the output is in a bucket. Raises NoOutput."""
+    return bool(_place(output)[0])
+
+
 def create_folder(output: str) -> None:
     """Create the folder of an output with its parents, unless it exists. Raises NoOutput, OutputError."""
     with _files(output) as files:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from services.analytics.output import create_folder
+from services.analytics.output import create_folder, is_bucket
 from services.analytics.s3 import s3_settings
 from services.analytics.settings import LOCAL
 from services.redis_stream.source import RedisStream
@@ -38,10 +38,14 @@ CONFIG = {
     # a batch that a killed run had begun is carried out with the settings of this one
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.sql.streaming.minBatchesToRetain": "10",
-    # no checksum files in the output
+    "spark.python.worker.reuse": "true",
+}
+
+
+# no checksum files in the output; s3a works on local files itself, and only with those that have them
+LOCAL_FILES = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.python.worker.reuse": "true",
 }
 
 
@@ -89,4 +93,4 @@ def start(
 
 def settings_of_output(output: str) -> dict[str, str]:
     """Return the settings that an output needs."""
-    return s3_settings(os.environ) if output.startswith(("s3://", "s3a://")) else {}
+    return s3_settings(os.environ) if is_bucket(output) else LOCAL_FILES

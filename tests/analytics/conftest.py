@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from services.analytics.session import CONFIG
+from services.analytics.session import CONFIG, LOCAL_FILES
 from tests.redis_stream.conftest import own_server, running, server
 from tests.redis_stream.spark.session import start, stop
 from tests.stores import chance
@@ -26,5 +26,5 @@ SMALL = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    yield start(tmp_path_factory.mktemp("spark"), CONFIG | SMALL)
+    yield start(tmp_path_factory.mktemp("spark"), CONFIG | LOCAL_FILES | SMALL)
     stop()
