@@ -28,7 +28,7 @@ def import_output(spark: SparkSession, old: str, new: str) -> dict[str, int]:
 
     Args:
         spark: The session.
-        old: The output of a version before 0.2, a folder or s3a://bucket/folder.
+        old: The output of a version without Delta tables, a folder or s3a://bucket/folder.
         new: The output of this version, whose tables exist.
 
     Returns:
