@@ -142,7 +142,8 @@ def metrics_of(release: Release, name: str) -> set[str]:
         lines = release.cluster.kubectl("get", "--raw", path).splitlines()
     except CommandFailed:
         return set()
-    return {line.partition("{")[0] for line in lines}
+    # it answers with a text while Spark starts
+    return {line.partition("{")[0] for line in lines if line.startswith("metrics_")}
 
 
 def told(release: Release) -> dict[str, Any]:
