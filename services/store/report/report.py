@@ -213,7 +213,7 @@ class DeadRecords(ReportModel):
     """Dead letters read by the run."""
 
     read: int = _is("dead letters read by the run")
-    archived: int = _is("those appended to bronze")
+    archived: int = _is("those that could be used")
     quarantined: int = _is("those that could not be used")
     gone: int = _is("letters redriven or removed before the run read them, without those of deleted queues")
 
@@ -222,7 +222,7 @@ class SampleRecords(ReportModel):
     """Samples read by the run."""
 
     read: int = _is("samples read by the run")
-    archived: int = _is("those appended to bronze")
+    archived: int = _is("those that could be used")
     quarantined: int = _is("those that could not be used")
     lost: int = _is("samples trimmed before the run read them")
 

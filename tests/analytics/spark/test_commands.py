@@ -98,4 +98,4 @@ def test_the_report(home: Home) -> None:
     assert set(LABEL.findall(wanted)) <= set(LABEL.findall(said))
     assert [each.split() for each in HEAD.findall(wanted)] == [each.split() for each in HEAD.findall(said)]
     for text in (wanted, said):
-        assert re.search(r"^dead letters +3,000: expired 3,000$", text, re.M)
+        assert re.search(r"^dead letters read +3,000: expired 3,000$", text, re.M)
