@@ -53,7 +53,7 @@ class Period(ReportModel):
     hours: int = _is("length in hours (`--report-hours`)")
     known: int = _is("hours with tables")
     is_running: bool = _is(
-        "whether the last hour had not ended when the run was planned: its figures still grow", default=False
+        "whether the last hour had not ended when the run began: its figures still grow", default=False
     )
 
 
@@ -213,7 +213,7 @@ class DeadRecords(ReportModel):
     """Dead letters read by the run."""
 
     read: int = _is("dead letters read by the run")
-    archived: int = _is("those in the archive")
+    archived: int = _is("those that could be used")
     quarantined: int = _is("those that could not be used")
     gone: int = _is("letters redriven or removed before the run read them, without those of deleted queues")
 
@@ -222,7 +222,7 @@ class SampleRecords(ReportModel):
     """Samples read by the run."""
 
     read: int = _is("samples read by the run")
-    archived: int = _is("those in the archive")
+    archived: int = _is("those that could be used")
     quarantined: int = _is("those that could not be used")
     lost: int = _is("samples trimmed before the run read them")
 
@@ -235,7 +235,7 @@ class Records(ReportModel):
 
 
 class Missing(ReportModel):
-    """Data missed by all runs that were planned since the period began."""
+    """Data missed by all runs that began since the period did."""
 
     lost_samples: int = _is("samples trimmed before a run read them", default=0)
     lost_streams: int = _is(
@@ -244,7 +244,7 @@ class Missing(ReportModel):
     quarantined_dead: int = _is("dead letters that could not be used", default=0)
     quarantined_samples: int = _is("samples that could not be used", default=0)
     late: int = _is(
-        "dead letters and samples that came after the tables of their hour were closed: only the archive has them",
+        "of jobs before 0.2: dead letters and samples that came after the tables of their hour were closed; now 0",
         default=0,
     )
 
@@ -259,7 +259,7 @@ class Report(ReportModel):
 
     version: int = _is(f"{VERSION}; other versions have another schema")
     run: str = _is("the run that made it")
-    now_ms: int = _is("when the run was planned; later data is not included")
+    now_ms: int = _is("when the run began; later data is not included")
     period: Period = _is("the hours that it covers")
     totals: Totals = _is("all queues together")
     budget: Budget = _is("error budget")
@@ -275,7 +275,7 @@ class Report(ReportModel):
     edges: tuple[EdgeFigures, ...] = _is("figures of the edges")
     records: Records = _is("data read by the run, regardless of the period")
     missing: Missing = _is(
-        "data missed by all runs that were planned since the period began: figures are too low by it",
+        "data missed by all runs that began since the period did: figures are too low by it",
         default=Missing(),
     )
     left_out: dict[str, int] = _is("number of rows left out, by list; complete lists are not named")

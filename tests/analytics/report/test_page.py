@@ -148,7 +148,7 @@ def test_an_alarm_is_of_the_period_and_not_of_the_last_run() -> None:
     assert "had read them: 3" in told(lost_streams=3)
     assert "with the reason: 9" in told(quarantined_dead=9)
     assert "with the reason: 9" in told(quarantined_samples=9)
-    assert "only in the archive: 8" in told(late=8)
+    assert "Records too late for the hourly tables: 8" in told(late=8)
 
 
 def test_why_something_was_refused_stands_there_where_nothing_was_to_be_put_in(chance: random.Random) -> None:

@@ -7,6 +7,7 @@ that it could not read, and 4 samples of an edge.
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from services.analytics import delta
+from services.analytics.__main__ import import_command
 from services.analytics.importing import import_output
 from services.analytics.output import OutputError
 from services.analytics.sql import register, show
 from services.analytics.tables import ALL
 from tests.analytics.spark.carried_out import carry_out, rows
+from tests.docs.blocks import blocks
 from tests.redis_stream.entries import Entries
 from tests.redis_stream.spark.session import ROOT
 
@@ -30,6 +33,17 @@ ROWS = {"dead": 7, "samples": 4}
 def archived() -> list[dict[str, Any]]:
     paths = sorted(OLD.rglob("*.parquet"))
     return [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+def command_of_the_page(output: Path) -> dict[str, Any]:
+    """Return the parameters of the command of docs/analytics.md, with the old output and a new one."""
+    (text,) = [each.text for each in blocks("docs/analytics.md") if "penstock analytics import" in each.text]
+    line = text.replace("/var/lib/penstock/analytics2", str(output)).replace(
+        "/var/lib/penstock/analytics", str(OLD)
+    )
+    penstock, analytics, name, *words = shlex.split(line)
+    assert (penstock, analytics, name) == ("penstock", "analytics", "import")
+    return import_command.make_context(name, words).params
 
 
 def restore(store: Entries) -> None:
@@ -45,8 +59,9 @@ def test_old_output_is_imported_once_and_the_next_run_continues(
 ) -> None:
     restore(store)
     new = store.letter("a", store.now_ms())
-    delta.create(str(tmp_path), ALL)
-    assert import_output(spark, str(OLD), str(tmp_path)) == ROWS
+    told = command_of_the_page(tmp_path)
+    delta.create(told["output"], ALL)
+    assert import_output(spark, told["old_output"], told["output"]) == ROWS
     assert import_output(spark, str(OLD), str(tmp_path)) == {"dead": 0, "samples": 0}
     assert carry_out(spark, store, tmp_path)["dead"] == 1
     dead = rows(tmp_path, "bronze/dead")
@@ -60,8 +75,8 @@ def test_old_output_is_imported_once_and_the_next_run_continues(
     assert {table.view for table in register(spark, str(tmp_path))} == {table.view for table in ALL}
     query = "SELECT queue, sum(count) AS letters FROM deaths GROUP BY queue ORDER BY queue"
     show(spark.sql(query), "json")
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert told == [{"queue": "a", "letters": 4}, {"queue": "b", "letters": 3}]
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert shown == [{"queue": "a", "letters": 4}, {"queue": "b", "letters": 3}]
     show(spark.sql(query), "table")
     assert "|a    |4      |" in capsys.readouterr().out
     comments = {row.col_name: row.comment for row in spark.sql("DESCRIBE TABLE deaths").collect()}

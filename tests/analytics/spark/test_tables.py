@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+import shlex
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +16,12 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
-from services.analytics.tables import GOLD, Table
+from services.analytics.tables import ALL, GOLD, Table
 from tests.analytics import expected
+from tests.analytics.spark import notebooks
 from tests.analytics.spark.carried_out import rows
 from tests.analytics.spark.conftest import LETTERS, Done
+from tests.analytics.spark.test_kills import PATIENCE_S, environment
 from tests.docs.blocks import blocks
 from tests.redis_stream.entries import Entries
 
@@ -119,6 +125,73 @@ def test_example_of_the_page_reads_the_tables_with_duckdb(
     queues = Counter(letter["queue"] for letter in done.store.letters)
     shown = capsys.readouterr().out
     assert all(re.search(rf"{re.escape(queue)} +│ +{number} ", shown) for queue, number in queues.items())
+
+
+@pytest.mark.timeout(PATIENCE_S)
+def test_command_of_the_page_queries_the_tables(done: Done) -> None:
+    (text,) = [each.text for each in blocks("docs/analytics.md") if "penstock analytics sql" in each.text]
+    penstock, *words = shlex.split(text.replace("/var/lib/penstock/analytics", str(done.output)))
+    assert (penstock, words[:2]) == ("penstock", ["analytics", "sql"])
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "services.cli",
+        *words,
+        "--driver-memory",
+        "600m",
+        "--format",
+        "json",
+    ]
+    found = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert found.returncode == 0, found.stderr[-3000:]
+    told = [list(json.loads(line).values()) for line in found.stdout.splitlines() if line.startswith("{")]
+    counted = Counter((letter["queue"], letter["reason"]) for letter in done.store.letters)
+    assert sorted(told) == sorted([queue, reason, number] for (queue, reason), number in counted.items())
+
+
+def published(store: Entries) -> dict[str, Counter[tuple[str, str]]]:
+    """Return messages published by queue, and by day and hour."""
+    found: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for (day, hour, _domain, queue, _edge), row in expected.traffic(store.samples).items():
+        found[queue][day, hour] += row["in"]
+    return found
+
+
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_notebook_shows_the_figures_of_the_output(done: Done, tmp_path: Path) -> None:
+    cells = notebooks.execute(notebooks.NOTEBOOK, done.output, tmp_path)
+    (views,), (columns,), (died,), (busiest,), (by_hour_of_week,), (_, counts), (by_hour,) = map(
+        notebooks.tables, cells
+    )
+    letters = done.store.letters
+    times = [datetime.fromtimestamp(letter["died"] / 1000, UTC) for letter in letters]
+    assert {name for (name,) in views[1:]} == {table.view for table in ALL}
+    assert ("acquired_mean", "double", "average number of deliveries") in columns
+    reasons = Counter((letter["queue"], letter["reason"]) for letter in letters)
+    assert [row[:3] for row in died[1:]] == [(*key, str(number)) for key, number in sorted(reasons.items())]
+
+    queue, hours = max(sorted(published(done.store).items()), key=lambda each: each[1].total())
+    right = sorted(hours.items(), key=lambda each: (-each[1], each[0]))[:5]
+    assert [row[:4] for row in busiest[1:]] == [(queue, *hour, str(number)) for hour, number in right]
+
+    edges = [letter["origin"].split()[0] for letter in letters]
+    own = Counter((str(at.weekday()), str(at.hour), edge) for at, edge in zip(times, edges, strict=True))
+    assert {row[:3]: int(row[3]) for row in by_hour_of_week[1:]} == own
+    assert counts[1:] == [("before", "NULL"), ("now", str(LETTERS))]
+    by_duckdb = {words[0]: int(words[1]) for words in by_hour if words[1].isdigit()}
+    assert by_duckdb == Counter(f"{at:%Y-%m-%d %H}" for at in times)
+    assert notebooks.has_picture(cells[-1])
+
+
+def test_kept_outputs_of_the_notebook_are_those_of_its_cells() -> None:
+    """Check the tables' columns; figures and times are those of another output."""
+    cells = notebooks.read_cells(notebooks.NOTEBOOK)
+    kept = [notebooks.tables(cell) for cell in cells]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert {name for (name,) in kept[0][0][1:]} == {table.view for table in ALL}
+    assert [(row[0], row[1]) for row in kept[1][0][1:3]] == [("day", "string"), ("hour", "string")]
+    assert notebooks.has_picture(cells[-1])
 
 
 def test_report_has_the_figures_that_plain_python_finds(done: Done) -> None:

@@ -84,7 +84,7 @@ function Missing({ missing }) {
       ${samples > 0 && ` ${several(samples, "sample")} trimmed before a run read them, so counts are too low.`}
       ${streams > 0 && ` ${several(streams, "stream")} deleted or rolled back after a run had read them; later data is lost.`}
       ${unused > 0 && ` ${several(unused, "unusable record")} in quarantine, with reasons.`}
-      ${late > 0 && ` ${several(late, "record")} arrived too late for the hourly tables; only the archive has them.`}
+      ${late > 0 && ` ${several(late, "record")} arrived too late for the hourly tables.`}
     </p>
   `;
 }
