@@ -110,7 +110,7 @@ def sql_command(
 def import_command(
     output: str, master: str, driver_memory: str, conf: tuple[str, ...], old_output: str
 ) -> None:
-    """Import the output of a version without Delta tables into the tables, once; the next run continues where it ended."""
+    """Import the output of a version without Delta tables, once; the next run continues where it ended."""
     _log_json()
 
     def work(ending: Callable[[SparkSession], None]) -> None:

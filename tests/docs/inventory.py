@@ -104,7 +104,7 @@ ROWS = (
     Row(ANALYTICS, "The job", Taken("analytics/spark/test_kills.py::command")),
     Row(ANALYTICS, "By spark-submit", Taken("analytics/spark/test_commands.py::test_the_job_submitted")),
     Row(ANALYTICS, "In a bucket", Elsewhere(
-        "analytics/spark/test_s3.py::test_delta_tables_and_a_stream_in_a_bucket",
+        "analytics/spark/test_s3.py::test_job_writes_its_tables_and_reports_into_a_bucket",
         "the same variables, with the secret of an object store that the test starts")),
     Row(ANALYTICS, "Querying the tables", Taken(
         "analytics/spark/test_tables.py::test_command_of_the_page_queries_the_tables")),
