@@ -6,14 +6,14 @@ import json
 import logging
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from services.analytics import delta, output
-from services.analytics.cleaning.cleaning import id_time
 from services.analytics.output import OutputError
 from services.analytics.preflight import KINDS
 from services.analytics.tables import BRONZE
+from services.redis_stream.convert import LATEST_MS
 from services.redis_stream.schema import Kind
 
 STATE = "state.json"  # of an output of an older version
@@ -79,7 +79,7 @@ def _conformed(spark: SparkSession, bronze: DataFrame, place: str, dataset: str)
         rows = spark.read.option("mergeSchema", "true").parquet(place)
     except AnalysisException:  # no files
         return None
-    added = id_time("id")
+    added = _added("id")
     days = {"day": sql.date_format(added, "yyyy-MM-dd"), "hour": sql.date_format(added, "HH")}
     made = {"dataset": sql.lit(dataset)} | {
         name: sql.col(name).cast("string") if name in rows.columns else day for name, day in days.items()
@@ -89,6 +89,12 @@ def _conformed(spark: SparkSession, bronze: DataFrame, place: str, dataset: str)
         known = sql.col(f"`{field.name}`") if field.name in rows.columns else sql.lit(None)
         columns.append(made.get(field.name, known.cast(field.dataType)).alias(field.name))
     return rows.select(*columns)
+
+
+def _added(name: str) -> Column:
+    """Return when an entry was added, by its id; the year 2200 for later ones: ids may have any time."""
+    ms = sql.substring_index(name, "-", 1).cast("decimal(20,0)")
+    return sql.timestamp_millis(sql.least(ms, sql.lit(LATEST_MS)).cast("bigint"))
 
 
 def _append(rows: DataFrame, place: str, name: str, number: int) -> None:

@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from services.analytics import delta, output
-from services.analytics.cleaning.cleaning import cleaned
+from services.analytics.cleaning.cleaning import Cleaning
+from services.analytics.cleaning.records import NAME, cleaning_option
 from services.analytics.preflight import Seen
 from services.analytics.settings import Settings
 from services.analytics.tables import BRONZE
 from services.redis_stream.schema import Kind
-from services.redis_stream.source import NAME
 
 PART = sql.substring_index  # of an id, `<ms>-<number>`; both parts may have 64 bits
 
@@ -39,10 +39,18 @@ def ingest(spark: SparkSession, settings: Settings, kind: Kind, seen: Seen) -> N
     }
     if not output.exists(settings.output, f"{checkpoint}/offsets"):
         options["start"] = json.dumps(_read(spark, settings, kind, seen))
-    rows = spark.readStream.format(NAME).options(**options).load()
-    bronze = cleaned(rows, kind, settings, seen.now_ms).withColumn("dataset", sql.lit(seen.dataset))
+    cleaning = Cleaning(
+        kind,
+        tuple(each.name for each in BRONZE[kind].columns),
+        seen.dataset,
+        seen.now_ms + 1000 * settings.clock_slack_s,
+        settings.bodies,
+        settings.redact,
+    )
     query = (
-        bronze.select(*(f"`{each.name}`" for each in BRONZE[kind].columns))
+        spark.readStream.format(NAME)
+        .options(**options, **cleaning_option(cleaning))
+        .load()
         .writeStream.format("delta")
         .queryName(f"ingest {kind}")
         .option("checkpointLocation", output.spark_path(settings.output, checkpoint))

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
-from services.analytics.cleaning.cleaning import cleaned
+from services.analytics.cleaning.cleaning import Cleaning
 from services.analytics.cleaning.fingerprint import fingerprints, patterns
 from services.analytics.cleaning.redaction import (
     redacted_attributes,
@@ -25,6 +24,7 @@ from services.analytics.cleaning.redaction import (
 )
 from services.analytics.cleaning.stray_octets import as_octets, as_text
 from services.analytics.settings import Settings, SettingsError
+from services.analytics.tables import BRONZE
 from services.redis_stream.columns import Origin, batch
 from services.redis_stream.schema import FIELDS, OCTETS, TEXT, Kind
 from tests.redis_stream.streams import LETTER
@@ -133,31 +133,27 @@ def test_names_of_fields_of_what_could_not_be_read_are_redacted() -> None:
     ]
 
 
-def settings(**told: Any) -> Settings:
-    return Settings("redis://127.0.0.1", "/tmp", "r1", clock_slack_s=0, **told)
-
-
-def clean(spark: SparkSession, rows: pa.RecordBatch, told: Settings) -> list[dict[str, Any]]:
-    """Return the cleaned rows of dead letters in order."""
-    frame = spark.createDataFrame(pa.Table.from_batches([rows])).coalesce(1)
-    found: list[dict[str, Any]] = cleaned(frame, Kind.DEAD, told, NOW_MS).toArrow().to_pylist()
+def clean(rows: pa.RecordBatch, **told: Any) -> list[dict[str, Any]]:
+    """Return the cleaned rows of dead letters."""
+    names = tuple(each.name for each in BRONZE[Kind.DEAD].columns)
+    found: list[dict[str, Any]] = Cleaning(Kind.DEAD, names, "abc", NOW_MS, **told)(rows).to_pylist()
     return found
 
 
-def test_bodies_of_what_could_not_be_read_are_as_long_as_others(spark: SparkSession) -> None:
+def test_bodies_of_what_could_not_be_read_are_as_long_as_others() -> None:
     """Check that bodies are cut after redaction, as patterns would miss a cut secret."""
     body = b"the secret of 1z"
     some = letters({"body": body, "died": "soon"}, {"body": b"tiny", "died": "soon"})
     for bodies, wanted in {"0": b"", "7": b"the sec", "13": b"the [redacted"}.items():
-        told = settings(bodies=bodies, redact=("secret of 1z",) if bodies == "13" else ())
-        kept = [dict(row["raw"])["body"] for row in clean(spark, some, told)]
+        told = {"bodies": bodies, "redact": ("secret of 1z",) if bodies == "13" else ()}
+        kept = [dict(row["raw"])["body"] for row in clean(some, **told)]
         assert kept == [wanted, b"tiny"[: int(bodies)]]
-    assert dict(clean(spark, some, settings(bodies="full"))[0]["raw"])["body"] == body
+    assert dict(clean(some, bodies="full")[0]["raw"])["body"] == body
     sample = [("body", body)]
     assert redacted_fields(pa.array([sample], FIELDS), (), "full").to_pylist() == [sample]
 
 
-def test_attributes_are_redacted_as_bodies_are_and_kept_without_them(spark: SparkSession) -> None:
+def test_attributes_are_redacted_as_bodies_are_and_kept_without_them() -> None:
     plain = {"priority": 3}
     secret = {
         "token": "sk-live-abc",
@@ -165,13 +161,13 @@ def test_attributes_are_redacted_as_bodies_are_and_kept_without_them(spark: Spar
         "card": 4111111111111111,
     }
     hidden = {"token": "[redacted]", "deep": [{"[redacted]": b"\xff [redacted]"}], "card": "[redacted]"}
-    told = settings(bodies="none", redact=(r"sk-live-\w+", r"\b\d{16}\b"))
+    told = {"redact": (r"sk-live-\w+", r"\b\d{16}\b")}
     some = letters(*({"attributes": msgpack.packb(each), "died": NOW_MS} for each in (plain, secret, plain)))
     for rows in (some, some.slice(1)):
-        kept = [row["attributes"] for row in clean(spark, rows, told)]
+        kept = [row["attributes"] for row in clean(rows, **told)]
         assert [msgpack.unpackb(each) for each in kept] == [plain, hidden, plain][-len(rows) :]
     bad = letters({"attributes": msgpack.packb(secret), "died": "soon"})
-    assert "sk-live" not in str(clean(spark, bad, told))
+    assert "sk-live" not in str(clean(bad, **told))
 
 
 LEAVES = st.one_of(
@@ -247,7 +243,7 @@ def test_attributes_may_be_nested_deeper_than_functions() -> None:
 def test_a_pattern_that_cannot_be_used_is_refused(pattern: str) -> None:
     assert trouble(pattern)
     with pytest.raises(SettingsError, match="use the syntax of RE2"):
-        settings(redact=("fine", pattern))
+        Settings("redis://127.0.0.1", "/tmp", "r1", redact=("fine", pattern))
 
 
 def letters(*changed: dict[str, Any]) -> pa.RecordBatch:
@@ -267,9 +263,9 @@ def letters(*changed: dict[str, Any]) -> pa.RecordBatch:
     ("died", "is_right"),
     [(NOW_MS, True), (NOW_MS + 1, False), (946_684_800_000, True), (946_684_799_999, False), (0, False)],
 )
-def test_a_clock_that_cannot_be_right_is_a_problem(spark: SparkSession, died: int, is_right: bool) -> None:
+def test_a_clock_that_cannot_be_right_is_a_problem(died: int, is_right: bool) -> None:
     rows = letters({"died": died}, {"died": NOW_MS - 5})
-    wrong, right = (row["problem"] for row in clean(spark, rows, settings()))
+    wrong, right = (row["problem"] for row in clean(rows))
     assert right is None
     assert (wrong is None) == is_right
     if not is_right:
@@ -278,11 +274,11 @@ def test_a_clock_that_cannot_be_right_is_a_problem(spark: SparkSession, died: in
 
 
 def test_each_row_is_in_the_hour_of_its_death_and_an_unreadable_one_in_that_of_its_id(
-    spark: SparkSession, chance: random.Random
+    chance: random.Random,
 ) -> None:
     times = [NOW_MS - chance.randrange(5 * 3_600_000) for _ in range(20)]
     rows = letters(*({"died": at if number % 3 else "soon"} for number, at in enumerate(times)))
-    for number, row in enumerate(clean(spark, rows, settings())):
+    for number, row in enumerate(clean(rows)):
         at = times[number] if number % 3 else int(row["id"].split("-")[0])
         hour = datetime.fromtimestamp(at / 1000, UTC)
         assert (row["day"], row["hour"]) == (f"{hour:%Y-%m-%d}", f"{hour:%H}")
