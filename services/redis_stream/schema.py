@@ -136,16 +136,6 @@ SAMPLES = (
 COLUMNS: dict[Kind, tuple[Column, ...]] = {Kind.DEAD: DEAD, Kind.SAMPLES: SAMPLES, Kind.ENTRIES: ENTRIES}
 
 
-def conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows with the columns of the schema; columns missing in an older file are null."""
-    there = {*rows.schema.names}
-    columns = [
-        rows[each.name].cast(each.type) if each.name in there else pa.nulls(len(rows), each.type)
-        for each in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
 def arrow_schema(kind: Kind) -> pa.Schema:
     """Return the Arrow schema of a kind."""
     return pa.schema([(column.name, column.type) for column in COLUMNS[kind]])
