@@ -39,8 +39,8 @@ class Records(DataSource):
         """Return the columns of bronze."""
         return BRONZE[self._cleaning().kind].schema()
 
-    def streamReader(self, _schema: StructType) -> Following:
-        """Return a reader of a streaming query. Raises OptionError."""
+    def streamReader(self, schema: StructType) -> Following:
+        """Return a reader of all columns, for a streaming query. Raises OptionError."""
         own = {name: value for name, value in dict(self.options).items() if name.lower() != CLEANING}
         cleaning = self._cleaning()
         return Following(Options.parse(own), [each.name for each in COLUMNS[cleaning.kind]], cleaning)
