@@ -18,7 +18,7 @@ from services.redis_stream.following import Following
 from services.redis_stream.options import Options
 from services.redis_stream.schema import COLUMNS, Kind
 
-NAME = "penstock_records"
+NAME = "redis_stream_cleaned"
 CLEANING = "cleaning"  # option: the fields of Cleaning as JSON; the others are those of `redis_stream`
 
 
