@@ -12,7 +12,7 @@ from pyspark.sql import functions as sql
 
 from services.analytics import delta, output
 from services.analytics.cleaning.cleaning import Cleaning
-from services.analytics.cleaning.records import NAME, cleaning_option
+from services.analytics.cleaning.records import NAME, Records, cleaning_option
 from services.analytics.preflight import Seen
 from services.analytics.settings import Settings
 from services.analytics.tables import BRONZE
@@ -47,6 +47,7 @@ def ingest(spark: SparkSession, settings: Settings, kind: Kind, seen: Seen) -> N
         settings.bodies,
         settings.redact,
     )
+    spark.dataSource.register(Records)
     query = (
         spark.readStream.format(NAME)
         .options(**options, **cleaning_option(cleaning))

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from services.analytics.cleaning.records import Records
 from services.analytics.output import create_folder, is_bucket
 from services.analytics.s3 import s3_settings
 from services.analytics.settings import LOCAL
@@ -88,8 +87,7 @@ def start(
     spark.sparkContext.setLogLevel("ERROR")
     if "spark.sql.shuffle.partitions" not in settings:
         spark.conf.set("spark.sql.shuffle.partitions", str(2 * spark.sparkContext.defaultParallelism))
-    for source in (RedisStream, Records):
-        spark.dataSource.register(source)
+    spark.dataSource.register(RedisStream)
     return spark
 
 
