@@ -117,17 +117,6 @@ def append(output: str, table: Table, rows: list[dict[str, object]]) -> None:
         write_deltalake(there, found, mode="append")
 
 
-def rows_since(output: str, table: Table, version: int, operation: str) -> int:
-    """Return the number of rows that commits of an operation after this version have added. Raises TableError."""
-    found = opened(output, table)
-    commits = found.history(found.version() - version) if found.version() > version else []
-    return sum(
-        int(each["operationMetrics"].get("numOutputRows", 0))
-        for each in commits
-        if each["operation"] == operation
-    )
-
-
 def create(output: str, tables: Iterable[Table]) -> None:
     """Create missing tables, and add missing columns to older ones. Raises TableError.
 

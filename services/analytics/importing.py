@@ -10,12 +10,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from services.analytics import delta, output
+from services.analytics.bronze.log import appended
 from services.analytics.output import OutputError
 from services.analytics.preflight import KINDS
 from services.analytics.tables import BRONZE
 from services.redis_stream.convert import LATEST_MS
 from services.redis_stream.schema import Kind
 
+IMPORT = "import of "  # begins the name of a commit
 STATE = "state.json"  # of an output of an older version
 log = logging.getLogger(__name__)
 
@@ -67,8 +69,9 @@ def _import_kind(spark: SparkSession, old: str, new: str, kind: Kind, dataset: s
         rows = _conformed(spark, bronze, output.spark_path(old, folder, kind), dataset)
         if rows is not None:
             before = delta.opened(new, BRONZE[kind]).version()
-            _append(rows, place, f"import of {dataset}/{folder}", part)
-            number += delta.rows_since(new, BRONZE[kind], before, "WRITE")
+            name = f"{IMPORT}{dataset}/{folder}"
+            _append(rows, place, name, part)
+            number += appended(new, BRONZE[kind], before, name).rows
     log.info("imported", extra={"action": "imported", "kind": str(kind), "rows": number})
     return number
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import SparkSession
 
-from services.analytics import delta, maintenance, output, preflight, runs
+from services.analytics import delta, maintenance, preflight, runs
+from services.analytics.bronze.ingest import ingest
 from services.analytics.gold.rewrite import Scope, rewrite
 from services.analytics.hours import HOUR_MS, condition, hour_at
-from services.analytics.ingest import ingest
 from services.analytics.preflight import KINDS, Seen
 from services.analytics.report.figures import Of, make
 from services.analytics.report.output import give, prune, write_reports
@@ -31,7 +29,6 @@ from services.analytics.settings import Settings
 from services.analytics.tables import ALL, BRONZE, QUARANTINE, Table
 from services.redis_stream.schema import Kind
 
-ALL_FILES = 1_000_000  # of one batch: each hour is computed once in a run
 log = logging.getLogger(__name__)
 
 
@@ -78,13 +75,13 @@ class Job:
                 with self._step(f"ingest_{kind}"):
                     ingest(self._spark(), self._settings, kind, self._seen)
         counted = Counted(self._output, previous)
-        read = {kind: counted.appended(kind) for kind in KINDS}
         with self._step("gold"):
-            if counted.has_changed():
-                self._compute()
-            elif previous and hour_at(previous.now_ms) < hour_at(self._seen.now_ms):
-                self._rewrite({})  # hours that ended since the last run are judged
-        row = self._row(counted, previous, read, len(lost))
+            for kind in KINDS:
+                self._quarantine(kind, counted.new[kind].unreadable)
+            is_later = previous and hour_at(previous.now_ms) < hour_at(self._seen.now_ms)
+            if is_later or any(counted.new[kind].hours for kind in KINDS):
+                self._rewrite({kind: counted.new[kind].hours for kind in KINDS})  # and judge hours that have ended
+        row = self._row(counted, previous, len(lost))
         is_maintained = False
         if maintenance.is_due(runs.last_maintained_ms(self._output), self._seen.now_ms):
             with self._step("maintenance"):
@@ -102,7 +99,8 @@ class Job:
             return True
         return any(previous.ends.get(key) != end for key, end in self._seen.ends(kind).items())
 
-    def _row(self, counted: Counted, previous: Run | None, read: Mapping[Kind, int], lost: int) -> Run:
+    def _row(self, counted: Counted, previous: Run | None, lost: int) -> Run:
+        read = {kind: counted.new[kind].rows for kind in KINDS}
         bad = {kind: counted.quarantined(kind) for kind in KINDS}
         gone = {kind: runs.missing(self._seen, previous, kind, read[kind]) for kind in KINDS}
         return Run(
@@ -123,43 +121,15 @@ class Job:
             seconds=self._seconds,
         )
 
-    def _compute(self) -> None:
-        """Compute the hours of gold whose rows in bronze are new."""
-        rows = [self._new_rows(kind) for kind in KINDS]
-        query = (
-            rows[0]
-            .unionByName(rows[1])
-            .writeStream.queryName("gold")
-            .option("checkpointLocation", output.spark_path(self._output, "_checkpoints/gold"))
-            .trigger(availableNow=True)
-            .foreachBatch(self._compute_batch)
-            .start()
-        )
-        query.awaitTermination()
-
-    def _new_rows(self, kind: Kind) -> DataFrame:
-        stream = self._spark().readStream.format("delta").option("maxFilesPerTrigger", ALL_FILES)
-        bronze = stream.option("skipChangeCommits", "true").load(self._path(BRONZE[kind]))
-        return bronze.select(
-            sql.lit(kind).alias("kind"), "day", "hour", sql.isnotnull("problem").alias("is_bad")
-        )
-
-    def _compute_batch(self, batch: DataFrame, _number: int) -> None:
-        touched: dict[Kind, set[str]] = defaultdict(set)
-        bad: dict[Kind, set[str]] = defaultdict(set)
-        for row in batch.distinct().collect():
-            (bad if row.is_bad else touched)[Kind(row.kind)].add(f"{row.day}T{row.hour}")
-        for kind, hours in bad.items():
-            self._quarantine(kind, hours)
-        self._rewrite(touched)
-
-    def _quarantine(self, kind: Kind, hours: set[str]) -> None:
+    def _quarantine(self, kind: Kind, hours: Collection[str]) -> None:
         """Copy the unreadable rows of some hours."""
+        if not hours:
+            return
         where, place = condition(hours), self._path(QUARANTINE[kind])
         rows = delta.read(self._spark(), self._output, BRONZE[kind]).where(where)
         delta.retried(lambda: delta.replace(rows.where("problem IS NOT NULL"), place, where))
 
-    def _rewrite(self, touched: Mapping[Kind, set[str]]) -> None:
+    def _rewrite(self, touched: Mapping[Kind, Collection[str]]) -> None:
         own, now_ms = self._settings, self._seen.now_ms
         first = maintenance.first_day(own, now_ms)
         scope = Scope(now_ms, own.top, own.objective, own.week_days, own.report_hours, first)

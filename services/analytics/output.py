@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as parquet
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from services.outside.url import MASK, mask_url
@@ -115,6 +116,16 @@ def write(output: str, path: str, octets: bytes) -> None:
             stream.write(octets)
         if is_local:
             files.move(written, final)
+
+
+def write_parquet(output: str, path: str, rows: pa.Table) -> int:
+    """Write rows to a new Parquet file, and return its octets. Raises OutputError."""
+    final = _below(output, path)
+    with _files(output, path) as files:
+        if isinstance(files, LocalFileSystem):
+            files.create_dir(final.rpartition("/")[0], recursive=True)
+        parquet.write_table(rows, final, filesystem=files, compression="zstd")
+        return int(files.get_file_info(final).size)
 
 
 def times(output: str, path: str) -> dict[str, datetime]:

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from services.analytics import delta
+from services.analytics.bronze.log import appended
 from services.analytics.hours import hour_at
-from services.analytics.preflight import Before, Seen, expected
+from services.analytics.preflight import KINDS, Before, Seen, expected
 from services.analytics.tables import BRONZE, QUARANTINE, RUNS
 from services.redis_stream.schema import Kind
 
 LATEST_MS = (1 << 63) - 1
-APPENDED = "STREAMING UPDATE"  # the operation of a streaming query in a table's history
 MISSING = {  # fields of the report's Missing, and the columns that have them
     "lost_samples": "samples_lost",
     "lost_streams": "streams_lost",
@@ -109,19 +109,11 @@ class Counted:
     """Counts of new rows since the run before, by the tables themselves: rows of killed runs are included."""
 
     def __init__(self, output: str, previous: Run | None) -> None:
+        """Look at the bronze tables. Raises TableError, OutputError."""
         self._output = output
         self._known: dict[str, int] = previous.known if previous is not None else {}
-        self.known: dict[str, int] = {}
-
-    def appended(self, kind: Kind) -> int:
-        """Return the number of rows appended to bronze of this kind."""
-        table, name = BRONZE[kind], f"version of {kind}"
-        self.known[name] = delta.opened(self._output, table).version()
-        return delta.rows_since(self._output, table, self._known.get(name, -1), APPENDED)
-
-    def has_changed(self) -> bool:
-        """Return whether bronze has changed since the gold tables were computed."""
-        return any(self.known[name] != self._known.get(name) for name in self.known)
+        self.new = {kind: appended(output, BRONZE[kind], self._known.get(_version(kind), -1)) for kind in KINDS}
+        self.known = {_version(kind): self.new[kind].version for kind in KINDS}
 
     def quarantined(self, kind: Kind) -> int:
         """Return the number of rows added to the quarantine of this kind."""
@@ -134,6 +126,10 @@ class Counted:
             self._output, f"SELECT count(*) AS number FROM {QUARANTINE[kind].view}", QUARANTINE[kind]
         )
         self.known[f"rows of {kind}"] = found["number"][0].as_py()
+
+
+def _version(kind: Kind) -> str:
+    return f"version of {kind}"
 
 
 def missing(seen: Seen, previous: Run | None, kind: Kind, read: int) -> int:

@@ -25,7 +25,7 @@ from services.redis_stream.pieces import parts, read
 from services.redis_stream.stretches import Stream
 from services.store.catalogue import BEGINNING, StreamReader, parse_id
 
-Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
+Convert = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Offsets = dict[str, str]  # id of the last entry read, by the stream's key; and SERVED
 # The key, which is no stream's, of the last stream with a share in a batch that had too few rows for all.
 SERVED = ""
@@ -35,7 +35,7 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of a streaming query."""
 
     def __init__(self, options: Options, names: list[str], convert: Convert | None = None) -> None:
-        """Make a reader of these columns. `convert` is applied to each batch where it is read; it must pickle."""
+        """Make a reader of these columns. `convert` is applied to the batches of a partition in its task; it must pickle."""
         self._options = options
         self._names = names
         self._convert = convert
@@ -81,7 +81,7 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of a partition."""
         batches = read(self._options, partition, self._names)
-        return map(self._convert, batches) if self._convert else batches
+        return self._convert(batches) if self._convert else batches
 
     def _between(self, reading: StreamReader, start: Offsets, end: Offsets) -> Iterator[Stream]:
         for stream in known_streams(reading, self._options):

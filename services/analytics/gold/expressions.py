@@ -22,11 +22,6 @@ def number_of(identifier: str) -> Column:
     return F.lpad(F.substring_index(identifier, "-", -1), 20, "0")
 
 
-def place_of(identifier: str) -> Column:
-    """Return a text that sorts by ms and number of an id."""
-    return F.concat(F.lpad(F.substring_index(identifier, "-", 1), 20, "0"), number_of(identifier))
-
-
 def ms(time: str) -> Column:
     """Return a time in ms since 1970."""
     return F.unix_millis(F.col(time))

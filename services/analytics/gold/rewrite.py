@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ class Scope:
 
 
 def rewrite(
-    spark: Callable[[], SparkSession], output: str, touched: Mapping[Kind, set[str]], scope: Scope
+    spark: Callable[[], SparkSession], output: str, touched: Mapping[Kind, Collection[str]], scope: Scope
 ) -> set[str]:
     """Compute the touched hours of all tables from bronze, and return these hours.
 
