@@ -117,7 +117,8 @@ def is_internal(error: Exception) -> bool:
 
 def _of_spark(text: str) -> tuple[int, str]:
     if own := dict.fromkeys(match[1].strip() for match in OWN.finditer(text)):
-        return (UNAVAILABLE if "StoreUnavailable" in text else FAILED), " | ".join(own)[:TOLD]
+        sentences = " | ".join(own)[:TOLD]
+        return _known(sentences) or (UNAVAILABLE if "StoreUnavailable" in text else FAILED, sentences)
     if found := _known(text):
         return found
     lines = [line.strip() for line in text.splitlines() if not line.startswith(CALLING)] or ["Spark failed"]

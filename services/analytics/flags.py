@@ -85,6 +85,11 @@ RUN = (
         is_flag=True,
         help="accept another store than before and read it into the same tables",
     ),
+    click.option(
+        "--recompute",
+        is_flag=True,
+        help="compute the tables of all hours, not only of those with new records",
+    ),
     *SPARK,
     _number("--patience-s", 30.0, "seconds to retry a store that is unavailable", "patience_s"),
     _number(

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from services.analytics import delta, maintenance, preflight, runs
 from services.analytics.bronze.ingest import ingest
+from services.analytics.bronze.log import all_hours
 from services.analytics.gold.rewrite import Scope, rewrite
 from services.analytics.hours import HOUR_MS, condition, hour_at
 from services.analytics.preflight import KINDS, Seen
@@ -76,11 +77,9 @@ class Job:
                     ingest(self._spark(), self._settings, kind, self._seen)
         counted = Counted(self._output, previous)
         with self._step("gold"):
-            for kind in KINDS:
-                self._quarantine(kind, counted.new[kind].unreadable)
-            is_later = previous and hour_at(previous.now_ms) < hour_at(self._seen.now_ms)
-            if is_later or any(counted.new[kind].hours for kind in KINDS):
-                self._rewrite({kind: counted.new[kind].hours for kind in KINDS})  # and judge hours that have ended
+            self._compute(counted, previous)
+        if (newest := runs.last(self._output)) != previous:  # another job has ended: its rows count once
+            previous, counted = newest, Counted(self._output, newest)
         row = self._row(counted, previous, len(lost))
         is_maintained = False
         if maintenance.is_due(runs.last_maintained_ms(self._output), self._seen.now_ms):
@@ -120,6 +119,18 @@ class Job:
             known=counted.known,
             seconds=self._seconds,
         )
+
+    def _compute(self, counted: Counted, previous: Run | None) -> None:
+        """Write what new rows of bronze change."""
+        for kind in KINDS:
+            self._quarantine(kind, counted.new[kind].unreadable)
+        touched = {kind: counted.new[kind].hours for kind in KINDS}
+        if self._settings.recompute:
+            touched = {kind: all_hours(self._output, BRONZE[kind]) for kind in KINDS}
+        # hours that have ended since the last run are judged
+        is_later = previous is not None and hour_at(previous.now_ms) < hour_at(self._seen.now_ms)
+        if is_later or any(touched.values()):
+            self._rewrite(touched)
 
     def _quarantine(self, kind: Kind, hours: Collection[str]) -> None:
         """Copy the unreadable rows of some hours."""

@@ -112,7 +112,9 @@ class Counted:
         """Look at the bronze tables. Raises TableError, OutputError."""
         self._output = output
         self._known: dict[str, int] = previous.known if previous is not None else {}
-        self.new = {kind: appended(output, BRONZE[kind], self._known.get(_version(kind), -1)) for kind in KINDS}
+        self.new = {
+            kind: appended(output, BRONZE[kind], self._known.get(_version(kind), -1)) for kind in KINDS
+        }
         self.known = {_version(kind): self.new[kind].version for kind in KINDS}
 
     def quarantined(self, kind: Kind) -> int:

@@ -55,6 +55,7 @@ class Settings:
     fail_on_loss: bool = True
     accept_clock: bool = False  # trust the store's clock
     accept_store: bool = False  # accept another store than before
+    recompute: bool = False  # compute the gold tables of all hours
     master: str = ""  # '': that of spark-submit, otherwise local[*]
     driver_memory: str = "2g"
     conf: tuple[str, ...] = ()  # additional Spark settings, NAME=VALUE each

@@ -179,7 +179,7 @@ def failures(letters: list[Entry], top: int) -> Rows:
     for queue, group in grouped(letters, lambda d: (*hour_of(d["died"]), "main", d["queue"])).items():
         alike = grouped(group, lambda d: (d["reason"], plain(d["error"])[:200], fingerprint(d["body"])))
         for name, same in sorted(alike.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:top]:
-            first = min(same, key=lambda d: tuple(map(int, d["id"].split("-"))))
+            first = min(same, key=lambda d: (d["died"], d["id"], d["error"]))
             times = [datetime.fromtimestamp(d["died"] / 1000, UTC) for d in same]
             found[*queue, *name] = {
                 **{"count": len(same), "first": min(times), "last": max(times)},

@@ -80,7 +80,7 @@ def test_chart_has_all_options_of_the_job() -> None:
     own = {
         option for each in run_command.params for option in each.opts if not getattr(each, "hidden", False)
     }
-    by_hand = {"--accept-clock", "--accept-store", "--continuous"}
+    by_hand = {"--accept-clock", "--accept-store", "--recompute", "--continuous"}
     without_default = {"--redact", "--conf"}
     assert own - names - {"--help"} == {"--store", *without_default, *by_hand}
     assert names - own == set()

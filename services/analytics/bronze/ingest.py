@@ -11,8 +11,8 @@ import json
 import time
 from threading import Event
 
-from deltalake import CommitProperties, Transaction
-from deltalake.transaction import AddAction
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -51,7 +51,9 @@ def ingest(spark: SparkSession, settings: Settings, kind: Kind, seen: Seen) -> N
         options["start"] = json.dumps(_read(settings.output, kind, seen))
     spark.dataSource.register(Records)
     Commits(settings.output, kind).follow(
-        spark.readStream.format(NAME).options(**options, **writing_option(_writing(settings, kind, seen))).load(),
+        spark.readStream.format(NAME)
+        .options(**options, **writing_option(_writing(settings, kind, seen)))
+        .load(),
         output.spark_path(settings.output, checkpoint),
     )
 
@@ -75,6 +77,7 @@ class Commits:
     def __init__(self, place: str, kind: Kind) -> None:
         self._output = place
         self._kind = kind
+        self._table = BRONZE[kind]
         self._query: StreamingQuery | None = None
         self._is_started = Event()
 
@@ -86,35 +89,40 @@ class Commits:
         self._query.awaitTermination()
 
     def _commit(self, files: DataFrame, number: int) -> None:
-        """Commit the files of a batch, unless that was done before."""
+        """Write the files of a batch and commit them, unless that was done before."""
         self._is_started.wait()
         assert self._query is not None
-        name = f"{INGEST}{self._query.id}"
-        if not self._is_done(name, number) and (found := files.collect()):
+        batch = Transaction(f"{INGEST}{self._query.id}", number, time.time_ns() // 1_000_000)
+        if not _is_done(delta.opened(self._output, self._table), batch) and (found := files.collect()):
             try:
-                self._append(found, name, number)
-            except TableError:
-                if not self._is_done(name, number):  # by another job
+                self._append(found, batch)
+            except TableError:  # also if another job has just committed it
+                if not _is_done(delta.opened(self._output, self._table), batch):
                     raise
 
-    def _is_done(self, name: str, number: int) -> bool:
-        done = delta.opened(self._output, BRONZE[self._kind]).transaction_version(name)
-        return done is not None and done >= number
-
-    def _append(self, files: list[Row], name: str, number: int) -> None:
-        now_ms = time.time_ns() // 1_000_000
-        table = BRONZE[self._kind]
-        once = CommitProperties(app_transactions=[Transaction(name, number, now_ms)])
-        with delta.changed(self._output, table) as there:
-            added = [_added(each, now_ms) for each in files]
+    def _append(self, files: list[Row], batch: Transaction) -> None:
+        with delta.changed(self._output, self._table) as there:
+            if _is_done(there, batch):  # by another job; a commit of it from now on collides with this one
+                return
+            added: list[AddAction | RemoveAction] = [_added(each) for each in files]
             there.create_write_transaction(
-                added, "append", there.schema(), [*table.partitions], commit_properties=once
+                added,
+                "append",
+                there.schema(),
+                [*self._table.partitions],
+                commit_properties=CommitProperties(app_transactions=[batch]),
             )
 
 
-def _added(file: Row, now_ms: int) -> AddAction:
+def _is_done(there: DeltaTable, batch: Transaction) -> bool:
+    done = there.transaction_version(batch.app_id)
+    return done is not None and done >= batch.version
+
+
+def _added(file: Row) -> AddAction:
     stats = {"numRecords": file.rows, "nullCount": {"problem": file.rows - file.unreadable}}
     hour = {"day": file.day, "hour": file.hour}
+    now_ms = time.time_ns() // 1_000_000
     return AddAction(file.path, file.octets, hour, now_ms, True, json.dumps(stats))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from services.analytics import delta, output
 from services.analytics.tables import Table
@@ -43,7 +44,7 @@ def appended(place: str, table: Table, since: int, name: str = INGEST) -> Append
     for number in range(since + 1, version + 1):
         actions = _actions(place, table, number)
         if actions is None:  # Delta Lake removes parts of the log after 30 days
-            return Appended(version, 0, every := frozenset(_hours(found)), every)
+            return Appended(version, 0, every := _hours(found), every)
         is_own = any(each["txn"]["appId"].startswith(name) for each in actions if "txn" in each)
         for each in _files(actions):
             hour = "{day}T{hour}".format(**each["partitionValues"])
@@ -66,6 +67,11 @@ def _files(actions: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     return (each["add"] for each in actions if "add" in each and each["add"]["dataChange"])
 
 
-def _hours(found: Any) -> set[str]:
+def all_hours(place: str, table: Table) -> frozenset[str]:
+    """Return all hours with rows, 'YYYY-MM-DDTHH'. Raises TableError."""
+    return _hours(delta.opened(place, table))
+
+
+def _hours(found: DeltaTable) -> frozenset[str]:
     files = pa.table(found.get_add_actions(flatten=True))
-    return {f"{row['partition.day']}T{row['partition.hour']}" for row in files.to_pylist()}
+    return frozenset(f"{row['partition.day']}T{row['partition.hour']}" for row in files.to_pylist())

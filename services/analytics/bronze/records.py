@@ -51,4 +51,6 @@ class Records(DataSource):
         told = json.loads(options[WRITING])
         cleaning = told["cleaning"]
         lists = {name: tuple(cleaning[name]) for name in ("names", "redact")}
-        return Writing(**{**told, "cleaning": Cleaning(**{**cleaning, **lists, "kind": Kind(cleaning["kind"])})})
+        return Writing(
+            **{**told, "cleaning": Cleaning(**{**cleaning, **lists, "kind": Kind(cleaning["kind"])})}
+        )

@@ -18,6 +18,7 @@ from tests.servers import PROGRAMS, Server
 from tests.stores import random_generator
 
 LETTERS = 150
+PASSWORD = "pl4nted"
 HOURS = 3
 
 
@@ -26,6 +27,11 @@ def store(running: Server) -> Entries:
     """Return a store with an empty catalogue."""
     running.clear()
     return Entries(running)
+
+
+def with_password(store: Entries) -> str:
+    """Return the URL of the store for the user that `done` has made."""
+    return f"redis://analytics:{PASSWORD}@127.0.0.1:{store.server.port}"
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,8 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         store = Entries(server)
         fill_letters(store, chance, LETTERS, HOURS, queues=("a", "b", "<script>"))
         fill_samples(store, chance, 12 * HOURS, HOURS)
-        server.call("ACL", "SETUSER", "analytics", *analytics_rules(), ">secret")
-        url = f"redis://analytics:secret@127.0.0.1:{server.port}"
+        server.call("ACL", "SETUSER", "analytics", *analytics_rules(), f">{PASSWORD}")
+        url = with_password(store)
         run = carry_out(spark, store, folder / "out", store=url)
         report = server.call("GET", RegistryKeys().report).partition(b" ")[2]
         yield Done(store, folder / "out", run, report)

@@ -25,7 +25,7 @@ from services.analytics.failures import CONCURRENT, DONE, told
 from services.analytics.tables import ALL, RUNS
 from services.store.model.keys import RegistryKeys
 from tests.analytics.spark.carried_out import carry_out, rows
-from tests.analytics.spark.conftest import LETTERS, Done
+from tests.analytics.spark.conftest import LETTERS, PASSWORD, Done, with_password
 from tests.docs.blocks import blocks
 from tests.redis_stream.entries import Entries
 from tests.redis_stream.spark.jvm import SHORT_LIVED
@@ -68,9 +68,9 @@ MOMENTS = {
     "it has planned a batch": "_checkpoints/abc/dead/offsets/*",
     "it has read dead letters": "bronze/dead/_delta_log/*[1-9].json",
     "it reads samples": "_checkpoints/abc/samples/offsets/*",
-    "it computes hours": "_checkpoints/gold/offsets/*",
+    "it computes hours": "_checkpoints/abc/samples/commits/*",
     "it has computed a table": "gold/deaths/_delta_log/*[1-9].json",
-    "it has computed all tables": "_checkpoints/gold/commits/*",
+    "it has computed the last table": "gold/redrives/_delta_log/*[1-9].json",
     "it writes the report": "reports/*",
 }
 
@@ -132,8 +132,10 @@ def test_killed_runs_leave_the_tables_of_an_undisturbed_one(
 def test_of_two_runs_at_once_one_is_done_and_the_other_says_why_not(
     spark: SparkSession, done: Done, tmp_path: Path
 ) -> None:
-    output, codes = tmp_path / "out", []
-    process = begin(done.store, output, "--run-id", "r1")
+    output, events, codes = tmp_path / "out", tmp_path / "events", []
+    conf = {"enabled": "true", "dir": str(events), "compress": "false"}
+    log = [word for name, value in conf.items() for word in ("--conf", f"spark.eventLog.{name}={value}")]
+    process = begin(done.store, output, "--run-id", "r1", "--store", with_password(done.store), *log)
     wait_until("it has planned a batch", output, process)
     try:
         carry_out(spark, done.store, output, "r2")
@@ -146,6 +148,9 @@ def test_of_two_runs_at_once_one_is_done_and_the_other_says_why_not(
     assert codes != [CONCURRENT, CONCURRENT]
     carry_out(spark, done.store, output, "last")
     check_same(done.output, output)
+    told = b"".join(path.read_bytes() for path in events.rglob("*") if path.is_file())
+    assert b"ingest dead" in told
+    assert PASSWORD.encode() not in told + (tmp_path / "log").read_bytes()
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)

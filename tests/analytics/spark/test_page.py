@@ -30,9 +30,9 @@ def test_they_say_what_died(spark: SparkSession, server: Server, capsys: pytest.
     exec(block("python", server))
     assert "|orders|refused|    2|" in capsys.readouterr().out
     create, select = (part for part in block("sql", server).split(";\n") if part.strip())
-    spark.sql(create)
-    (row,) = spark.sql(select).collect()
-    spark.catalog.dropTempView("dead")
+    session = spark.newSession()  # other tests have views of these names
+    session.sql(create)
+    (row,) = session.sql(select).collect()
     assert tuple(row)[:3] == ("orders", "refused", 2)
 
 
