@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from services.analytics import delta
 from services.analytics.hours import Span, between, later, span_of
 from services.analytics.report.queries import HOURS, LISTS, SUMS
@@ -60,11 +63,15 @@ def _first(text: str, order: str) -> str:
 
 
 def _query(output: str, span: Span, text: str) -> list[Row]:
-    """Return the rows of a query on tables of which only the hours of the span are visible."""
+    """Return the rows of a query on tables of which only the hours of the span are visible; no text is null."""
     tables = [table for table in GOLD if re.search(rf"FROM {table.name}\b", text)]
     inside = between(span.first, span.last)
     views = (
         f"{table.name} AS (SELECT *, concat(day, 'T', hour) AS at FROM {table.name} WHERE {inside})"
         for table in tables
     )
-    return list(delta.query(output, f"WITH {', '.join(views)} {text}", *tables).to_pylist())
+    found = delta.query(output, f"WITH {', '.join(views)} {text}", *tables)
+    for number, column in enumerate(found.columns):
+        if column.type == pa.string():
+            found = found.set_column(number, found.field(number), pc.fill_null(column, ""))
+    return list(found.to_pylist())

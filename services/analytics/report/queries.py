@@ -63,8 +63,7 @@ HOURS = f"SELECT at, {OF_FLOWS} FROM ({FLOWS}) GROUP BY at"
 
 
 def _counts(key: str, table: str) -> tuple[str, str]:
-    counts = f'SELECT coalesce({key}, \'\') AS name, sum("count") AS "count" FROM {table} GROUP BY 1'
-    return counts, '"count" DESC, name'
+    return f'SELECT {key} AS name, sum("count") AS "count" FROM {table} GROUP BY 1', '"count" DESC, name'
 
 
 # lists of the report, and their orders, in which no two rows are equal

@@ -266,6 +266,16 @@ def test_it_has_a_bound_whatever_the_names(chance: random.Random) -> None:
     assert found.totals.dead == sum(row["count"] for row in of(rows, "deaths"))
 
 
+def test_texts_that_are_null_are_empty(chance: random.Random) -> None:
+    rows = some(chance, 1, NAMES)
+    rows[hour(0)]["deaths"][0] |= {"domain": None, "edge": None}
+    rows[hour(0)]["failures"][0] |= {"pattern": None, "example": None}
+    found = make(tables(rows, 24), OF)
+    assert "" in {each.domain for each in found.queues}
+    assert "" in {each.name for each in found.deaths.by_edge}
+    assert ("", "") in {(each.pattern, each.example) for each in found.failures}
+
+
 def test_hostile_names_are_kept_as_they_are(chance: random.Random) -> None:
     found = make(tables(some(chance, 1, HOSTILE), 24), OF)
     told = json.loads(found.encode())
