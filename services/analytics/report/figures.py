@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.analytics.hours import Span, hour_at
 from services.analytics.report.period import Row, Summary
-from services.analytics.report.quantiles import quantile, quantiles
 from services.analytics.report.shortening import Shortening
 from services.analytics.report.words import difference
-from services.analytics.tables import AGE_S
+from services.analytics.tables import AGE_S, QUANTILES
 from services.store.model import PUT_S, WAIT_S
 from services.store.report import MOST_OCTETS, VERSION, Report
 
@@ -52,15 +51,15 @@ def _report(summary: Summary, of: Of, short: Shortening) -> Report:
             "budget": _budget(sums["traffic"], of.objective, short),
             "hours": _hours(summary),
             "queues": [{**row, **_times(row)} for row in short.listed("queues")],
-            "put": quantiles(sums["traffic"]["put"], PUT_S),
-            "wait": quantiles(sums["traffic"]["wait"], WAIT_S),
+            "put": _quantiles(sums["traffic"]["put"], PUT_S),
+            "wait": _quantiles(sums["traffic"]["wait"], WAIT_S),
             "refused": short.listed("refused"),
             "deaths": {
                 "by_reason": short.listed("deaths.by_reason"),
                 "by_edge": short.listed("deaths.by_edge"),
                 "by_origin": short.listed("deaths.by_origin"),
                 "redriven": sums["deaths"]["redriven"],
-                "age": quantiles(sums["deaths"]["age"], AGE_S),
+                "age": _quantiles(sums["deaths"]["age"], AGE_S),
             },
             "failures": short.listed("failures"),
             "redrives": {**sums["redrives"], "queues": short.listed("redrives.queues")},
@@ -131,7 +130,7 @@ def _hours(summary: Summary) -> list[Row]:
 
 def _times(queue: Row) -> Row:
     return {
-        f"{name}_p{percent}": quantile(queue[name], bounds, percent / 100)
+        f"{name}_p{percent}": _quantile(queue[name], bounds, percent / 100)
         for name, bounds in BOUNDS.items()
         for percent in (50, 99)
     }
@@ -140,3 +139,21 @@ def _times(queue: Row) -> Row:
 def _edge(row: Row, short: Shortening) -> Row:
     refused = row["refused"] or ()
     return {**row, "refused": short.first(f"edges.{row['edge']}.refused", refused, len(refused))}
+
+
+def _quantile(counts: Sequence[int], bounds: Sequence[float], share: float) -> float | None:
+    """Return the value that a share does not exceed, interpolated in its bucket; the last bound for values above it."""
+    rank, seen, low = sum(counts) * share, 0, 0.0
+    for count, high in zip(counts, (*bounds, bounds[-1]), strict=True):
+        if count and seen + count >= rank:
+            return low + (high - low) * ((rank - seen) / count)
+        seen, low = seen + count, float(high)
+    return None
+
+
+def _quantiles(counts: Sequence[int], bounds: Sequence[float]) -> Row:
+    """Return a histogram with its quantiles."""
+    return {
+        "counts": counts,
+        **{name: _quantile(counts, bounds, share) for name, share in QUANTILES.items()},
+    }
