@@ -14,7 +14,7 @@ PLAIN = README.md CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md 
         $(wildcard $(PAGE)/*.js $(PAGE)/components/*.js $(PAGE)/views/*.js) \
         $(CHART)/values.yaml $(CHART)/templates/NOTES.txt $(CHART)/files/rules/alerts.yaml
 
-.PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference settings-docs system
+.PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference settings-docs analytics-docs system
 .PHONY: jars objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## list the targets
@@ -91,6 +91,9 @@ docs: $(READY)  ## build the documentation site in ./site; warnings are errors
 cli-reference: $(READY)  ## generate docs/reference/cli.md from the commands
 	$(PYTHON) -m services.cli.reference.commands_table > docs/reference/cli.md.new
 	mv docs/reference/cli.md.new docs/reference/cli.md
+
+analytics-docs: $(READY)  ## generate the tables of docs/analytics.md from the schemas
+	$(PYTHON) -m tools.analytics_docs docs/analytics.md
 
 settings-docs: $(READY)  ## generate docs/settings.md from the settings
 	$(PYTHON) -m services.cli.reference.settings_table > docs/settings.md.new

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import click
@@ -25,7 +25,7 @@ from services.analytics.tables import ALL
 from services.kit.logs import JsonLines
 
 log = logging.getLogger("services.analytics")
-
+Begin = Callable[..., SparkSession]  # starts Spark for an output, with the flags SPARK
 
 ONE_AT_A_TIME = (
     "let only one job at a time write to this bucket: Spark's commits there are safe within one job only; two jobs may "
@@ -50,19 +50,13 @@ def run_command(**given: Any) -> None:
     _log_json()
     given["run_id"] = given["run_id"] or f"{datetime.now(UTC):%Y-%m-%dT%H}"
 
-    def work(ending: Callable[[SparkSession], None]) -> None:
+    def work(begin: Begin) -> None:
         settings = Settings(**{flags.SETTINGS.get(name, name): value for name, value in given.items()})
         output.check(settings.output)
         if output.is_bucket(settings.output):
             log.warning(ONE_AT_A_TIME, extra={"action": "bucket"})
         seen = preflight.look(settings)
-
-        @cache
-        def spark() -> SparkSession:
-            found = _started(settings.output, settings.master, settings.driver_memory, settings.conf)
-            ending(found)
-            return found
-
+        spark = cache(partial(begin, settings.output, settings.master, settings.driver_memory, settings.conf))
         job.run(settings, seen, spark)
         while settings.continuous_s:
             time.sleep(settings.continuous_s)
@@ -83,9 +77,7 @@ def run_command(**given: Any) -> None:
     help="of the result",
 )
 @click.argument("query")
-def sql_command(
-    output: str, master: str, driver_memory: str, conf: tuple[str, ...], form: str, query: str
-) -> None:
+def sql_command(output: str, form: str, query: str, **spark_flags: Any) -> None:
     """Query the tables with Spark SQL.
 
     For example: penstock analytics sql --output ./analytics "SELECT * FROM deaths". SHOW TABLES lists the tables,
@@ -93,10 +85,8 @@ def sql_command(
     """
     logging.basicConfig(level=logging.WARNING, format="penstock: %(message)s", force=True)
 
-    def work(ending: Callable[[SparkSession], None]) -> None:
-        check_spark(master, driver_memory, conf)
-        spark = _started(output, master, driver_memory, conf)
-        ending(spark)
+    def work(begin: Begin) -> None:
+        spark = begin(output, **spark_flags)
         if not register(spark, output):
             raise SettingsError(f"output {output}: no tables there; `penstock analytics run` creates them")
         show(spark.sql(query), form)
@@ -107,16 +97,12 @@ def sql_command(
 @analytics.command("import", context_settings=CONTEXT)
 @flags.added((flags.OUTPUT, *flags.SPARK))
 @click.argument("old_output")
-def import_command(
-    output: str, master: str, driver_memory: str, conf: tuple[str, ...], old_output: str
-) -> None:
+def import_command(output: str, old_output: str, **spark_flags: Any) -> None:
     """Import the output of a version without Delta tables, once; the next run continues where it ended."""
     _log_json()
 
-    def work(ending: Callable[[SparkSession], None]) -> None:
-        check_spark(master, driver_memory, conf)
-        spark = _started(output, master, driver_memory, conf)
-        ending(spark)
+    def work(begin: Begin) -> None:
+        spark = begin(output, **spark_flags)
         delta.create(output, ALL)
         found = import_output(spark, old_output, output)
         log.info("import done", extra={"action": "imported", "rows": json.dumps(found)})
@@ -130,18 +116,20 @@ def jars_command() -> None:
     sys.exit(jars.main())
 
 
-def _carried_out(work: Callable[[Callable[[SparkSession], None]], None]) -> int:
-    """Do the work and return the exit code; errors are logged. work: is given a function to call with the session."""
+def _carried_out(work: Callable[[Begin], None]) -> int:
+    """Do the work and return the exit code; errors are logged. work: is given a function that starts Spark."""
     starting, endings, sessions = Starting(), list[Ending](), list[SparkSession]()
 
-    def began(spark: SparkSession) -> None:
+    def begin(place: str, master: str, driver_memory: str, conf: tuple[str, ...]) -> SparkSession:
+        spark = _started(place, master, driver_memory, conf)
         sessions.append(spark)
         endings.append(Ending(spark))
         if starting.is_asked:  # checked again after Ending has taken over the signal
             raise KeyboardInterrupt
+        return spark
 
     try:
-        work(began)
+        work(begin)
     except KeyboardInterrupt:  # there is nothing to stop yet
         text = "interrupted during startup; Spark has done nothing"
         log.error(text, extra={"action": "failed", "code": INTERRUPTED})
@@ -161,6 +149,7 @@ def _carried_out(work: Callable[[Callable[[SparkSession], None]], None]) -> int:
 
 
 def _started(place: str, master: str, driver_memory: str, conf: tuple[str, ...]) -> SparkSession:
+    check_spark(master, driver_memory, conf)
     if absent := jars.missing():
         raise SettingsError(
             f"Java archives of Delta Lake are missing ({absent[0]}, ...): run `penstock analytics jars`"

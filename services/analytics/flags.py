@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import click
 
-from services.analytics.settings import BOUNDS
+from services.analytics.settings import BOUNDS, Settings
 
 STORE = ["PENSTOCK_ANALYTICS_STORE", "PENSTOCK_STORE__URL", "REDIS_URL"]
 # names of flags that differ from those of `Settings`
@@ -17,25 +18,28 @@ SETTINGS = {
     "clock_slack": "clock_slack_s",
     "continuous": "continuous_s",
 }
+DEFAULTS = {each.name: each.default for each in fields(Settings)}
 REMOVED = {
     "--late-hours": "late records now change their hours however late they are; remove the flag",
     "--lock-s": "Delta Lake's commits replace the lock; remove the flag",
 }
 
 
-def _number(name: str, default: Any, text: str, setting: str) -> Callable[..., Any]:
-    least, most = BOUNDS[setting]
-    kind: Any = click.FloatRange(least, most)
-    if isinstance(default, int):
-        kind = click.IntRange(int(least), int(most))
+def _flag(name: str, text: str) -> Callable[..., Any]:
+    """Return a flag with the default and the bounds of its setting."""
+    word = name.removeprefix("--").replace("-", "_")
+    setting = SETTINGS.get(word, word)
+    default, kind = DEFAULTS[setting], None
+    if setting in BOUNDS:
+        least, most = BOUNDS[setting]
+        is_whole = isinstance(default, int)
+        kind = click.IntRange(int(least), int(most)) if is_whole else click.FloatRange(least, most)
     return click.option(name, type=kind, default=default, show_default=True, help=text)
 
 
 SPARK = (
     click.option("--master", default="", help="Spark master  [default: that of spark-submit, else local[*]]"),
-    click.option(
-        "--driver-memory", default="2g", show_default=True, help="heap of the driver, as for Java's -Xmx"
-    ),
+    _flag("--driver-memory", "heap of the driver, as for Java's -Xmx"),
     click.option("--conf", multiple=True, metavar="NAME=VALUE", help="additional Spark setting; repeatable"),
 )
 OUTPUT = click.option("--output", required=True, help="folder or s3a://bucket/path")
@@ -43,34 +47,20 @@ RUN = (
     click.option("--store", envvar=STORE, required=True, help="URL of the store"),
     OUTPUT,
     click.option(
-        "--run-id",
-        default=None,
-        help="name of the run; a run that is done is not repeated  [default: hour, UTC]",
+        "--run-id", help="name of the run; a run that is done is not repeated  [default: hour, UTC]"
     ),
-    click.option(
-        "--bodies",
-        default="none",
-        show_default=True,
-        help="how much of each body is kept: none, full, or a number of octets",
-    ),
+    _flag("--bodies", "how much of each body is kept: none, full, or a number of octets"),
     click.option(
         "--redact",
         multiple=True,
         help="pattern (RE2) that is removed from bodies, attributes, errors and notes; repeatable",
     ),
-    _number("--retention-days", 0, "remove days older than this; 0: keep them", "retention_days"),
-    _number("--week-days", 7, "days of history that sudden changes are compared with", "week_days"),
-    _number("--top", 50, "rows per queue and hour in the tables origins and failures", "top"),
-    click.option(
-        "--objective", type=float, default=0.999, show_default=True, help="share of puts to be accepted"
-    ),
-    _number("--report-hours", 24, "hours that the report covers", "report_hours"),
-    _number(
-        "--clock-slack",
-        3600,
-        "seconds that the time of a record may be ahead of the store's clock",
-        "clock_slack_s",
-    ),
+    _flag("--retention-days", "remove days older than this; 0: keep them"),
+    _flag("--week-days", "days of history that sudden changes are compared with"),
+    _flag("--top", "rows per queue and hour in the tables origins and failures"),
+    _flag("--objective", "share of puts to be accepted"),
+    _flag("--report-hours", "hours that the report covers"),
+    _flag("--clock-slack", "seconds that the time of a record may be ahead of the store's clock"),
     click.option(
         "--fail-on-data-loss/--no-fail-on-data-loss",
         default=True,
@@ -91,16 +81,9 @@ RUN = (
         help="compute the tables of all hours, not only of those with new records",
     ),
     *SPARK,
-    _number("--patience-s", 30.0, "seconds to retry a store that is unavailable", "patience_s"),
-    _number(
-        "--maintenance-s",
-        120.0,
-        "seconds after which OPTIMIZE, and VACUUM, begin no further step",
-        "maintenance_s",
-    ),
-    _number(
-        "--continuous", 0.0, "repeat the run every so many seconds until stopped; 0: run once", "continuous_s"
-    ),
+    _flag("--patience-s", "seconds to retry a store that is unavailable"),
+    _flag("--maintenance-s", "seconds after which OPTIMIZE, and VACUUM, begin no further step"),
+    _flag("--continuous", "repeat the run every so many seconds until stopped; 0: run once"),
 )
 
 

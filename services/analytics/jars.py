@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,7 @@ LOCK = Path(__file__).with_name("jars.lock")
 TIMEOUT_S = 540.0  # it takes 10 s
 JAVA_VERSION = 17
 NO_JAVA = (
-    f"penstock: Java {JAVA_VERSION} or newer is missing; `penstock analytics` needs it: "
+    f"Java {JAVA_VERSION} or newer is missing; `penstock analytics` needs it: "
     "sudo apt-get install openjdk-17-jre-headless"
 )
 # Without poms: the lock names every jar. Without the repository's own checksums: the lock has better ones.
@@ -38,10 +37,6 @@ DEPENDENCY = '<dependency org={} name={} rev={} transitive="false"/>'
 
 class JarsError(Exception):
     """The jars cannot be installed; the text says why and what to do."""
-
-
-class NoJava(JarsError):
-    """Java is missing or too old."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ def missing() -> list[str]:
 def install() -> list[str]:
     """Install missing and wrong jars, all or none, and remove other versions. Return their file names.
 
-    Raises NoJava, JarsError.
+    Raises JarsError.
     """
     folder, jars = jar_folder(), locked()
     wanted = [jar for jar in jars if not jar.is_in(folder)]
@@ -98,33 +93,30 @@ def install() -> list[str]:
                     (Path(temporary) / jar.file).replace(folder / jar.file)
         except OSError as error:
             raise JarsError(f"jars of {LOCK.name}: {error}") from None
-    for other in _others(folder, jars):
-        other.unlink(missing_ok=True)
+    _remove_others(folder, jars)
     return [jar.file for jar in wanted]
 
 
-def _others(folder: Path, jars: Sequence[Jar]) -> list[Path]:
-    """Return jars of these groups that an older lock named."""
+def _remove_others(folder: Path, jars: Sequence[Jar]) -> None:
+    """Remove jars of these groups that an older lock named."""
     named = {jar.file for jar in jars}
-    return [
-        path
-        for group in {jar.group for jar in jars}
-        for path in folder.glob(f"{group}_*.jar")
-        if path.name not in named
-    ]
+    for group in {jar.group for jar in jars}:
+        for path in folder.glob(f"{group}_*.jar"):
+            if path.name not in named:
+                path.unlink(missing_ok=True)
 
 
 def _java() -> str:
-    """Return the Java program that Spark would use. Raises NoJava."""
+    """Return the Java program that Spark would use. Raises JarsError if it is missing or too old."""
     home = os.environ.get("JAVA_HOME")
-    program = f"{home}/bin/java" if home else shutil.which("java") or "java"
+    program = f"{home}/bin/java" if home else "java"
     try:
-        said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60).stderr
-    except (OSError, subprocess.TimeoutExpired):
-        raise NoJava(NO_JAVA) from None
+        said = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
+    except OSError:
+        raise JarsError(NO_JAVA) from None
     found = re.search(r'version "(\d+)', said)
     if not found or int(found[1]) < JAVA_VERSION:
-        raise NoJava(NO_JAVA)
+        raise JarsError(NO_JAVA)
     return program
 
 
@@ -139,11 +131,13 @@ def _fetch(java: str, jars: Sequence[Jar], folder: Path) -> None:
     command = [java, "-cp", str(ivy), "org.apache.ivy.Main", "-settings", str(settings), "-ivy", str(module)]
     command += ["-retrieve", pattern, "-cache", str(folder / "cache")]
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S)
+        said = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S, errors="replace"
+        ).stdout
     except subprocess.TimeoutExpired:
         raise JarsError(f"jars of {LOCK.name}: not fetched within {TIMEOUT_S:.0f} s; try again") from None
     for jar in jars:
-        _check(jar, folder, done.stdout.decode(errors="replace"))
+        _check(jar, folder, said)
 
 
 def _check(jar: Jar, folder: Path, said: str) -> None:
@@ -168,7 +162,7 @@ def main() -> int:
     try:
         installed = install()
     except JarsError as error:
-        print(error if isinstance(error, NoJava) else f"penstock: {error}", file=sys.stderr)
+        print(f"penstock: {error}", file=sys.stderr)
         return 1
     if installed:
         print(f"penstock: {len(installed)} jars are installed in {jar_folder()}", file=sys.stderr)

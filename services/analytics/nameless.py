@@ -15,7 +15,7 @@ PLACES = ("/usr/lib", "/usr/lib64")
 LIBRARY = "libnss_wrapper.so"
 
 
-def name_user(environment: dict[str, str] | os._Environ[str] = os.environ) -> None:
+def name_user() -> None:
     """Make Java programs that are started from now on find a name for this process's user id.
 
     Does nothing where it has one, or where the library is not installed: then Java says what it misses.
@@ -26,10 +26,10 @@ def name_user(environment: dict[str, str] | os._Environ[str] = os.environ) -> No
         return
     with tempfile.NamedTemporaryFile("w", prefix="passwd-", delete=False) as users:
         users.write(Path("/etc/passwd").read_text("utf-8", "replace"))
-        users.write(f"{uid}:x:{uid}:{os.getgid()}::{environment.get('HOME', '/tmp')}:/usr/sbin/nologin\n")
-    loaded = environment.get("LD_PRELOAD", "")
-    environment["LD_PRELOAD"] = f"{library} {loaded}".strip()
-    environment["NSS_WRAPPER_PASSWD"], environment["NSS_WRAPPER_GROUP"] = users.name, "/etc/group"
+        users.write(f"{uid}:x:{uid}:{os.getgid()}::{os.environ.get('HOME', '/tmp')}:/usr/sbin/nologin\n")
+    loaded = os.environ.get("LD_PRELOAD", "")
+    os.environ["LD_PRELOAD"] = f"{library} {loaded}".strip()
+    os.environ["NSS_WRAPPER_PASSWD"], os.environ["NSS_WRAPPER_GROUP"] = users.name, "/etc/group"
 
 
 def _is_named(uid: int) -> bool:

@@ -21,6 +21,7 @@ CONF = re.compile(r"spark\.[^=\s]+=.*", re.DOTALL)
 FINGERPRINTED = 4096  # octets of a body that its fingerprint covers
 MOST_DAYS = 36_500  # a century, which keeps all dates within the calendar
 MOST_DIGITS = 9  # of a number of octets; a value in Redis has at most 512 MiB
+BODIES = re.compile(rf"none|full|[0-9]{{1,{MOST_DIGITS}}}")
 BOUNDS: dict[str, tuple[float, float]] = {  # least and greatest values
     "retention_days": (0, MOST_DAYS),
     "week_days": (1, MOST_DAYS),
@@ -90,7 +91,7 @@ class Settings:
             raise SettingsError("output is empty: give a folder, or s3a://bucket/path")
 
     def _check_content(self) -> None:
-        if self.bodies not in ("none", "full") and not _is_size(self.bodies):
+        if not BODIES.fullmatch(self.bodies):
             raise SettingsError(
                 f"bodies {self.bodies!r}: use none, full, or a number of octets of at most {MOST_DIGITS} digits"
             )
@@ -128,7 +129,3 @@ def check_spark(master: str, driver_memory: str, conf: tuple[str, ...]) -> None:
     for each in conf:
         if not CONF.fullmatch(each):
             raise SettingsError(f"conf {each!r}: use NAME=VALUE, such as spark.local.dir=/scratch")
-
-
-def _is_size(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS

@@ -115,4 +115,4 @@ def test_missing_or_old_java_is_told_in_one_line(
         program.write_text(java)
         program.chmod(0o755)
     assert jars.main() == 1
-    assert capsys.readouterr().err == f"{jars.NO_JAVA}\n"
+    assert capsys.readouterr().err == f"penstock: {jars.NO_JAVA}\n"

@@ -22,25 +22,23 @@ class Attributes:
             packed, object_pairs_hook=_Map, strict_map_key=False, unicode_errors=SURROGATES
         )
         self._packed = packed
-        self._nodes = [*_nodes(tree)]
+        self._nodes = [(node, _text(node)) for node in _nodes(tree)]
         # of strings, octets and numbers in keys and values, at every depth
-        self.texts = [_text(node) for node in self._nodes if _has_text(node)]
+        self.texts = [text for _, text in self._nodes if text is not None]
 
     def replaced(self, texts: Iterable[bytes]) -> bytes:
         """Return the attributes packed with these texts; the original octets if nothing changed."""
         if (new := list(texts)) == self.texts:
             return self._packed
         told = iter(new)
-        nodes = [_with(node, next(told)) if _has_text(node) else node for node in self._nodes]
         packer = msgpack.Packer(autoreset=False, unicode_errors=SURROGATES)
-        for node in nodes:
-            match node:
-                case _Map():
-                    packer.pack_map_header(len(node))
-                case list():
-                    packer.pack_array_header(len(node))
-                case _:
-                    packer.pack(node)
+        for node, text in self._nodes:
+            if isinstance(node, _Map):
+                packer.pack_map_header(len(node))
+            elif isinstance(node, list):
+                packer.pack_array_header(len(node))
+            else:
+                packer.pack(node if text is None else _with(node, text, next(told)))
         return bytes(packer.bytes())
 
 
@@ -56,28 +54,21 @@ def _nodes(tree: Any) -> Iterator[Any]:
             left += reversed(node)
 
 
-def _has_text(node: Any) -> bool:
-    return isinstance(node, str | bytes | int | float | msgpack.ExtType) and not isinstance(node, bool)
-
-
-def _text(node: Any) -> bytes:
+def _text(node: Any) -> bytes | None:
     match node:
         case bytes():
             return node
         case msgpack.ExtType():
             return bytes(node.data)
-        case _:
+        case str() | int() | float() if not isinstance(node, bool):
             return str(node).encode(errors=SURROGATES)
+    return None
 
 
-def _with(node: Any, text: bytes) -> Any:
+def _with(node: Any, old: bytes, new: bytes) -> Any:
     """Return the node with a new text; a replaced number becomes a string."""
-    if text == _text(node):
+    if new == old:
         return node
-    match node:
-        case bytes():
-            return text
-        case msgpack.ExtType():
-            return msgpack.ExtType(node.code, text)
-        case _:
-            return text.decode(errors=SURROGATES)
+    if isinstance(node, msgpack.ExtType):
+        return msgpack.ExtType(node.code, new)
+    return new if isinstance(node, bytes) else new.decode(errors=SURROGATES)

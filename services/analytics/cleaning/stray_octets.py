@@ -6,29 +6,18 @@ is represented by its four octets, so that different values have different texts
 
 from __future__ import annotations
 
-import re
-
-REAL = re.compile("[\U0010ff80-\U0010ffff]")
+LAST = 0x10FF00  # plus an octet: the code point that represents it
 ESCAPED = 0xDC00  # plus an octet: Python's `surrogateescape`, which RE2 does not accept
-# prefixes of the UTF-8 of escaped octets, and of their replacements; the last octet is the same
-BEGINNINGS = ((b"\xed\xb2", b"\xf4\x8f\xbe"), (b"\xed\xb3", b"\xf4\x8f\xbf"))
+BACK = {LAST + octet: ESCAPED + octet for octet in range(0x80, 0x100)}
+REAL = {code: "".join(chr(LAST + octet) for octet in chr(code).encode()) for code in BACK}
+THERE = {escaped: code for code, escaped in BACK.items()} | REAL
 
 
 def as_text(value: bytes) -> str:
     """Return the value as text; valid UTF-8 as its characters."""
-    told = REAL.sub(_apart, value.decode(errors="surrogateescape")).encode(errors="surrogatepass")
-    for escaped, stray in BEGINNINGS:
-        told = told.replace(escaped, stray)
-    return told.decode()
+    return value.decode(errors="surrogateescape").translate(THERE)
 
 
 def as_octets(text: str) -> bytes:
     """Return the octets of a text made by `as_text`."""
-    told = text.encode()
-    for escaped, stray in BEGINNINGS:
-        told = told.replace(stray, escaped)
-    return told.decode(errors="surrogatepass").encode(errors="surrogateescape")
-
-
-def _apart(found: re.Match[str]) -> str:
-    return "".join(chr(ESCAPED + octet) for octet in found[0].encode())
+    return text.translate(BACK).encode(errors="surrogateescape")

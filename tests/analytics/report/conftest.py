@@ -6,11 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from deltalake import write_deltalake
 
-from services.analytics import delta
-from services.analytics.tables import GOLD
-from tests.analytics.report.rows import Rows, arrow, of_hour
+from tests.analytics.report.rows import Rows, write
 
 Write = Callable[[Rows], str]
 
@@ -18,14 +15,10 @@ Write = Callable[[Rows], str]
 @pytest.fixture
 def gold(tmp_path: Path) -> Write:
     """Return a function that appends rows to the gold tables and returns the output."""
+    output = tmp_path / "it's an output"
 
-    def write(rows: Rows) -> str:
-        output = tmp_path / "it's an output"
-        delta.create(str(output), GOLD)
-        for table in GOLD:
-            found = arrow(table, [row for hour in rows for row in of_hour(rows, hour, table)])
-            columns = [each.name for each in table.columns]
-            write_deltalake(output / "gold" / table.name, found.select(columns), mode="append")
+    def append(rows: Rows) -> str:
+        write(rows, output)
         return str(output)
 
-    return write
+    return append

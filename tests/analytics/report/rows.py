@@ -1,17 +1,20 @@
-"""Generate random tables of some hours as the job writes them; the rows are kept."""
+"""Generate random tables of some hours as the job writes them, and read them for the report."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+from deltalake import write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from services.analytics.hours import span_of
-from services.analytics.report.period import HOUR, Tables
+from services.analytics import delta
+from services.analytics.report.period import Summary, read_tables
 from services.analytics.tables import COUNTERS, GOLD, Table
 
 LAST = datetime(2025, 11, 24, 16, tzinfo=UTC)
@@ -99,30 +102,26 @@ def _of_hour(chance: random.Random, back: int, names: tuple[str, ...]) -> dict[s
     }
 
 
-def tables(rows: Rows, hours: int) -> Tables:
-    """Return the rows of the last hours as tables, without summing them."""
-    span = span_of(rows, hours)
-    found = {
-        table.name: arrow(table, [row for hour in span.known for row in of_hour(rows, hour, table)])
-        for table in GOLD
-    }
-    refused = [
-        {"reason": reason, "count": count}
-        for pairs in found["traffic"]["refused"].to_pylist()
-        for reason, count in pairs or ()
-    ]
-    schema = pa.schema({"reason": pa.string(), "count": pa.int64()})
-    of_refused = {"refused": pa.Table.from_pylist(refused, schema)}
-    return Tables(span, found | of_refused, {name: found[name] for name in ("traffic", "depths", "deaths")})
+def tables(rows: Rows, hours: int) -> Summary:
+    """Return what the gold tables with these rows tell of the last hours."""
+    with TemporaryDirectory() as output:
+        write(rows, Path(output))
+        return read_tables(output, hour(0), hours)
 
 
-def of_hour(rows: Rows, hour: str, table: Table) -> list[dict[str, Any]]:
+def write(rows: Rows, output: Path) -> None:
+    """Append the rows to the gold tables of an output."""
+    delta.create(str(output), GOLD)
+    for table in GOLD:
+        found = [row for hour in rows for row in _of_table(rows, hour, table)]
+        schema = to_arrow_schema(table.schema(), timezone="UTC")
+        write_deltalake(output / "gold" / table.name, pa.Table.from_pylist(found, schema), mode="append")
+
+
+def _of_table(rows: Rows, hour: str, table: Table) -> list[dict[str, Any]]:
     day, _, number = hour.partition("T")
-    return [{"day": day, "hour": number, HOUR: hour, **row} for row in rows[hour].get(table.name, ())]
-
-
-def arrow(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
-    """Return the rows with all columns of the table, and the column HOUR."""
-    schema = to_arrow_schema(table.schema(), timezone="UTC").append(pa.field(HOUR, pa.string()))
     pairs: Callable[[Any], Any] = lambda value: [*value.items()] if isinstance(value, dict) else value  # noqa: E731
-    return pa.Table.from_pylist([{name: pairs(value) for name, value in row.items()} for row in rows], schema)
+    return [
+        {"day": day, "hour": number, **{name: pairs(value) for name, value in row.items()}}
+        for row in rows[hour].get(table.name, ())
+    ]

@@ -29,6 +29,7 @@ OF = Of(
     [],
 )
 NAMES = ("a", "b", "c d")
+MANY = tuple(f"a {number}" for number in range(7))  # some lists have more than 20 rows
 Key = Callable[[dict[str, Any]], Any]
 
 
@@ -51,9 +52,9 @@ def summed(lists: list[list[int]]) -> list[int]:
     return [sum(column) for column in zip(*lists, strict=True)]
 
 
-@pytest.fixture
-def rows(chance: random.Random) -> Rows:
-    return some(chance, HOURS, NAMES)
+@pytest.fixture(params=[NAMES, MANY])
+def rows(chance: random.Random, request: pytest.FixtureRequest) -> Rows:
+    return some(chance, HOURS, request.param)
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_totals_are_the_sums_of_all_rows(rows: Rows, found: Report) -> None:
     assert found.totals.dead_octets == sum(row["octets"] for row in deaths)
     assert found.totals.queues == len({queue(row) for row in traffic})
     assert [(each.name, each.count) for each in found.refused] == [
-        ("a", 3 * len(traffic)),
+        (traffic[0]["queue"], 3 * len(traffic)),
         ("full", len(traffic)),
     ]
 
@@ -171,6 +172,7 @@ def test_failures_of_all_hours_are_one(rows: Rows, found: Report) -> None:
 
     wanted = by(of(rows, "failures"), key, "count")
     order = sorted(wanted, key=lambda name: (-wanted[name], name))[:20]
+    assert found.left_out.get("failures", 0) == len(wanted) - len(order)
     assert [
         (each.domain, each.queue, each.reason, each.pattern, each.fingerprint) for each in found.failures
     ] == order
@@ -191,7 +193,7 @@ def test_redrives_changes_edges_and_records(rows: Rows, found: Report) -> None:
     assert found.changes.count == len(of(rows, "changes"))
     assert [abs(each.z) for each in found.changes.top] == sorted(
         (abs(row["z"]) for row in of(rows, "changes")), reverse=True
-    )
+    )[:20]
     for each in found.edges:
         own = [row for row in edges if row["edge"] == each.edge]
         assert each.opened == sum(row["opened"] for row in own)
@@ -262,6 +264,16 @@ def test_it_has_a_bound_whatever_the_names(chance: random.Random) -> None:
     assert found.left_out["queues"] + len(found.queues) == len(queues)
     assert all(len(each.queue) == 100 and each.queue.endswith("…") for each in found.queues)
     assert found.totals.dead == sum(row["count"] for row in of(rows, "deaths"))
+
+
+def test_texts_that_are_null_are_empty(chance: random.Random) -> None:
+    rows = some(chance, 1, NAMES)
+    rows[hour(0)]["deaths"][0] |= {"domain": None, "edge": None}
+    rows[hour(0)]["failures"][0] |= {"pattern": None, "example": None}
+    found = make(tables(rows, 24), OF)
+    assert "" in {each.domain for each in found.queues}
+    assert "" in {each.name for each in found.deaths.by_edge}
+    assert ("", "") in {(each.pattern, each.example) for each in found.failures}
 
 
 def test_hostile_names_are_kept_as_they_are(chance: random.Random) -> None:

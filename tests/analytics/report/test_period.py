@@ -1,4 +1,4 @@
-"""Test how the gold tables of a period are read and summed."""
+"""Test how the gold tables of a period are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 from services.analytics.hours import Span, later
 from services.analytics.report.figures import make
-from services.analytics.report.period import ALIKE, MOST, find_span, read_tables
+from services.analytics.report.period import find_span, read_tables
 from tests.analytics.report.conftest import Write
 from tests.analytics.report.rows import Rows, hour, some, tables
 from tests.analytics.report.test_figures import OF
@@ -14,17 +14,21 @@ from tests.analytics.report.test_figures import OF
 NOW = hour(0)
 
 
-def test_sums_give_the_report_of_all_rows(gold: Write) -> None:
-    """Check that the tables are summed and shortened without changing the report."""
+def test_each_list_has_its_first_rows_and_its_length(gold: Write) -> None:
     names = tuple(f"name {number}" for number in range(7))
     rows = some(random.Random(5), 30, names)
     found = read_tables(gold(rows), NOW, 24)
-    failures = tables(rows, 24).rows["failures"].select(ALIKE).to_pylist()
-    groups = {tuple(row.values()) for row in failures}
-    assert found.lengths == {"origins": 7, "failures": len(groups), "changes": 7 * 24}
-    assert [len(found.rows[name]) for name in ("failures", "changes", "traffic")] == [MOST, MOST, 7 * 2]
-    assert [len(found.by_hour[name]) for name in ("traffic", "depths", "deaths")] == [24, 24, 24]
-    assert make(found, OF) == make(tables(rows, 24), OF)
+    recent = [own for at, own in rows.items() if at > hour(24)]
+    keys = ("domain", "queue", "reason", "pattern", "fingerprint")
+    groups = {tuple(row[key] for key in keys) for own in recent for row in own["failures"]}
+    lengths = {"deaths.by_origin": 7, "failures": len(groups), "changes.top": 7 * 24, "queues": 7 * 2}
+    assert {name: found.lengths[name] for name in lengths} == lengths
+    assert {name: len(found.lists[name]) for name in lengths} == {
+        **lengths,
+        "failures": 20,
+        "changes.top": 20,
+    }
+    assert sorted(found.hours) == [hour(back) for back in reversed(range(24))]
 
 
 def test_output_without_rows_gives_an_empty_report(gold: Write) -> None:
