@@ -35,7 +35,7 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of a streaming query."""
 
     def __init__(self, options: Options, names: list[str], convert: Convert | None = None) -> None:
-        """Make a reader of these columns. `convert` is applied to the batches of a partition in its task; it must pickle."""
+        """Make a reader of these columns. `convert` is applied to the batches of each partition; it must pickle."""
         self._options = options
         self._names = names
         self._convert = convert

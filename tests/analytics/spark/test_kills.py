@@ -148,9 +148,9 @@ def test_of_two_runs_at_once_one_is_done_and_the_other_says_why_not(
     assert codes != [CONCURRENT, CONCURRENT]
     carry_out(spark, done.store, output, "last")
     check_same(done.output, output)
-    told = b"".join(path.read_bytes() for path in events.rglob("*") if path.is_file())
-    assert b"ingest dead" in told
-    assert PASSWORD.encode() not in told + (tmp_path / "log").read_bytes()
+    written = b"".join(path.read_bytes() for path in events.rglob("*") if path.is_file())
+    assert b"ingest dead" in written
+    assert PASSWORD.encode() not in written + (tmp_path / "log").read_bytes()
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)
