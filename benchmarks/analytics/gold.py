@@ -31,7 +31,7 @@ def measure(bench: Bench) -> dict[str, Any]:
     delta.create(str(output), ALL)
     with session(TWO) as spark:
         began = time.monotonic()
-        rewrite(spark, str(output), _hours(output), Scope(int(time.time() * 1000)))
+        rewrite(lambda: spark, str(output), _hours(output), Scope(int(time.time() * 1000)))
         found: dict[str, Any] = {"seconds": time.monotonic() - began, "rows": _rows(output), "engines": {}}
         for name, question in QUESTIONS.items():
             bench.say(f"{name}, by each engine")

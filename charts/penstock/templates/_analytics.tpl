@@ -60,6 +60,7 @@
   "spark.metrics.namespace" "penstock_analytics"
   "spark.metrics.conf.*.sink.prometheusServlet.class" "org.apache.spark.metrics.sink.PrometheusServlet"
   "spark.metrics.conf.*.sink.prometheusServlet.path" "/metrics/prometheus"
+  "spark.metrics.conf.*.source.jvm.class" "org.apache.spark.metrics.source.JvmSource"
   "spark.sql.streaming.metricsEnabled" "true")) -}}
 {{- end -}}
 {{- if $own.eventLog -}}
