@@ -238,8 +238,8 @@ REDRIVES = Table(
 
 CHANGES = Table(
     "changes",
-    "Sudden changes compared with the week before; only hours that have ended. An hour is judged when it is computed, and "
-    "again while reports cover it; late records of the week before do not change older ones.",
+    "Sudden changes compared with the week before; only hours that have ended. An hour is judged when it is computed, "
+    "and again while reports cover it; late records of the week before do not change older ones.",
     (
         *QUEUE,
         Column("metric", STRING, "in, out, refused, deaths: a count; len_max; put_p99, wait_p99: seconds"),
