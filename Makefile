@@ -100,7 +100,7 @@ settings-docs: $(READY)  ## generate docs/settings.md from the settings
 	mv docs/settings.md.new docs/settings.md
 
 jars: $(READY)   ## install the jars that analytics needs beside PySpark's own; needs Java
-	@$(PYTHON) -m services.analytics.jars
+	@$(PYTHON) -m services.analytics.spark.jars
 
 kubernetes: $(READY)  ## install what tests with an API server need: etcd, and programs that are built once, in minutes
 	tools/system kubernetes

@@ -14,12 +14,13 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
-from services.analytics import delta, flags, jars, job, output, preflight
-from services.analytics.ending import INTERRUPTED, Ending, Starting
+from services.analytics import delta, flags, job, output, preflight
 from services.analytics.failures import DONE, is_internal, told
 from services.analytics.importing import import_output
-from services.analytics.session import settings_of_output, start
 from services.analytics.settings import Settings, SettingsError, check_spark
+from services.analytics.spark import jars
+from services.analytics.spark.ending import INTERRUPTED, Ending, Starting
+from services.analytics.spark.session import settings_of_output, start
 from services.analytics.sql import register, show
 from services.analytics.tables import ALL
 from services.kit.logs import JsonLines

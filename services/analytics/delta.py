@@ -1,4 +1,4 @@
-"""Create, check, query and rewrite the Delta tables of an output.
+"""Create, check and query the Delta tables of an output.
 
 What is small (schemas, the table `runs`, the report) is done with delta-rs, which needs no Java; Spark reads and writes
 the records.
@@ -8,34 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar
 from urllib.parse import quote
 
 import pyarrow as pa
 from deltalake import DeltaTable, Field, QueryBuilder, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from services.analytics import output as places
 from services.analytics.hours import between
-from services.analytics.s3 import delta_rs_settings
+from services.analytics.spark.s3 import delta_rs_settings
 from services.analytics.tables import Table
-
-THREADS = 4  # statements at a time: most of their time is latency
-TRIES = 5  # of a statement that collides with another job
-PAUSE_S = 0.5  # before the second try; doubled before each further one
-COLLISIONS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
-Result = TypeVar("Result")
 
 
 class TableError(Exception):
@@ -171,28 +159,3 @@ def _place(output: str, table: Table) -> tuple[str, dict[str, str]]:
     if place.startswith("file://"):
         return place.removeprefix("file://"), {}
     return quote(place, safe=":/"), delta_rs_settings(os.environ)
-
-
-def replace(rows: DataFrame, place: str, where: str) -> None:
-    """Replace the rows of a table that satisfy a condition, in one commit."""
-    rows.write.format("delta").mode("overwrite").option("replaceWhere", where).save(place)
-
-
-def in_threads(tables: Iterable[Table], work: Callable[[Table], None]) -> None:
-    """Do the work for some tables at a time; the first error is raised when all have ended."""
-    with ThreadPoolExecutor(THREADS) as threads:
-        for each in [threads.submit(work, table) for table in tables]:
-            each.result()
-
-
-def retried(work: Callable[[], Result]) -> Result:
-    """Return the result of the work; after a collision with another job it is repeated."""
-    for number in range(TRIES - 1):
-        try:
-            return work()
-        except (PySparkException, Py4JJavaError) as error:
-            if not any(each in str(error) for each in COLLISIONS):
-                raise
-            # two jobs that collided do not meet again
-            time.sleep(PAUSE_S * 2**number * random.uniform(0.5, 1.5))
-    return work()

@@ -27,6 +27,7 @@ from services.analytics.report.output import give, prune, write_reports
 from services.analytics.report.period import read_tables
 from services.analytics.runs import Counted, Run
 from services.analytics.settings import Settings
+from services.analytics.spark.replacing import replace_rows
 from services.analytics.tables import ALL, BRONZE, QUARANTINE, Table
 from services.redis_stream.schema import Kind
 
@@ -50,7 +51,7 @@ def run(settings: Settings, seen: Seen, spark: Callable[[], SparkSession]) -> No
         OtherStore, ClockWrong, DataLoss, StoreError, OutputError, TableError, PySparkException.
     """
     delta.create(settings.output, ALL)
-    if runs.is_done(settings.output, settings.run):
+    if runs.is_done(settings.output, settings.run) and not settings.recompute:
         log.info("this run is already done", extra={"action": "nothing", "run": settings.run})
     else:
         Job(settings, seen, spark).run()
@@ -136,9 +137,13 @@ class Job:
         """Copy the unreadable rows of some hours."""
         if not hours:
             return
-        where, place = condition(hours), self._path(QUARANTINE[kind])
-        rows = delta.read(self._spark(), self._output, BRONZE[kind]).where(where)
-        delta.retried(lambda: delta.replace(rows.where("problem IS NOT NULL"), place, where))
+        where = condition(hours)
+        bad = f"{where} AND problem IS NOT NULL"
+        replace_rows(
+            lambda: delta.read(self._spark(), self._output, BRONZE[kind]).where(bad),
+            self._path(QUARANTINE[kind]),
+            where,
+        )
 
     def _rewrite(self, touched: Mapping[Kind, Collection[str]]) -> None:
         own, now_ms = self._settings, self._seen.now_ms

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from services.analytics.cleaning.fingerprint import FINGERPRINTED
 from services.analytics.cleaning.redaction import trouble
 from services.outside.url import BadUrl
 from services.store.redis import StoreUrl, check_files
@@ -18,7 +19,6 @@ MEMORY = re.compile(r"([0-9]{1,15})([kmgt]?)")  # as Java's -Xmx has it
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 LEAST_MEMORY = 450 << 20  # Spark does not start with less
 CONF = re.compile(r"spark\.[^=\s]+=.*", re.DOTALL)
-FINGERPRINTED = 4096  # octets of a body that its fingerprint covers
 MOST_DAYS = 36_500  # a century, which keeps all dates within the calendar
 MOST_DIGITS = 9  # of a number of octets; a value in Redis has at most 512 MiB
 BODIES = re.compile(rf"none|full|[0-9]{{1,{MOST_DIGITS}}}")

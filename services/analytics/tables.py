@@ -1,7 +1,7 @@
 """Define every table that the job writes, with the meaning of its columns, for docs/analytics.md too.
 
-All tables are in folders `day=YYYY-MM-DD/hour=HH` (UTC), which are their first two columns. Rows are sorted by their
-keys.
+The first two columns of all but `runs` are the day and the hour (UTC), texts. Files are in folders `day=YYYY-MM-DD`,
+those of bronze in folders `hour=HH` below these. Rows of gold are sorted by their keys.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from services.analytics.session import CONFIG, LOCAL_FILES
+from services.analytics.spark.session import CONFIG, LOCAL_FILES
 from tests.redis_stream.conftest import own_server, running, server
 from tests.redis_stream.spark.session import start, stop
 from tests.stores import chance

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.analytics import jars
+from services.analytics.spark import jars
 
 LINE = re.compile(r"[\w.]+:[\w.-]+:\d[\w.]* [0-9a-f]{64}")
 CONTENT = b"a jar"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.analytics.s3 import CREDENTIALS, FS, s3_settings
+from services.analytics.spark.s3 import CREDENTIALS, FS, s3_settings
 
 
 def test_without_endpoint_the_bucket_is_amazons() -> None:

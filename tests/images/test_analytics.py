@@ -93,5 +93,5 @@ def test_s3_is_supported(images: Images, tmp_path: Path, letters: Entries) -> No
 
 
 def test_jars_of_delta_and_s3_are_in_the_image(images: Images) -> None:
-    code = "from services.analytics import jars; print(jars.missing())"
+    code = "from services.analytics.spark import jars; print(jars.missing())"
     assert once(images.of("analytics"), ("python", "-c", code)).strip() == "[]"

@@ -7,7 +7,6 @@ import hashlib
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.analytics.settings import FINGERPRINTED
 from services.redis_stream.schema import TEXT
 
 # Hex numbers of at least 8 digits, also joined by hyphens (UUIDs), and decimal numbers. One symbol for all, as some
@@ -16,6 +15,7 @@ VARIABLE = "[0-9a-fA-F]{8,}(?:-[0-9a-fA-F]{4,})*|[0-9]+"
 SYMBOL = "0"
 SPACE = r"[ \t\n\v\f\r]+"
 DIGITS = 16  # of a fingerprint
+FINGERPRINTED = 4096  # octets of a body that its fingerprint covers
 PATTERN = 200  # characters of a pattern
 
 

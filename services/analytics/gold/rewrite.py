@@ -19,6 +19,7 @@ from services.analytics.gold.redrives import redrives
 from services.analytics.gold.repeats import repeats, without
 from services.analytics.gold.traffic import traffic
 from services.analytics.hours import condition, has_ended, hour_at, later
+from services.analytics.spark.replacing import in_threads, replace_rows
 from services.analytics.tables import (
     BRONZE,
     CHANGES,
@@ -91,17 +92,20 @@ class _Gold:
         """Return rows of a gold table."""
         return delta.read(self._spark(), self.output, table).where(where)
 
-    def write(self, table: Table, rows: DataFrame, hours: set[str]) -> None:
+    def write(self, table: Table, rows: Rows, hours: set[str]) -> None:
         """Replace the rows of the hours in one commit, one file a day.
 
         Whole days are replaced, with the rows that the other hours have: Delta then only exchanges files.
         """
         days = {hour[:10] for hour in hours}
         whole = "day IN (" + ", ".join(f"'{day}'" for day in sorted(days)) + ")"
-        others = self.read(table, f"{whole} AND NOT ({condition(hours)})")
-        kept = rows.where(condition(hours)).unionByName(others)
-        by_day = kept.repartition(len(days), "day").sortWithinPartitions(*table.key_names())
-        delta.replace(by_day, delta.path(self.output, table), whole)
+
+        def by_day() -> DataFrame:
+            others = self.read(table, f"{whole} AND NOT ({condition(hours)})")
+            kept = rows().where(condition(hours)).unionByName(others)
+            return kept.repartition(len(days), "day").sortWithinPartitions(*table.key_names())
+
+        replace_rows(by_day, delta.path(self.output, table), whole)
 
 
 def _write_hours(gold: _Gold, hours: Mapping[Kind, set[str]], scope: Scope) -> None:
@@ -144,8 +148,4 @@ def _write_derived(gold: _Gold, hours: set[str], scope: Scope) -> None:
 
 
 def _write_all(gold: _Gold, tables: Mapping[Table, tuple[Rows, set[str]]]) -> None:
-    def write(table: Table) -> None:
-        rows, hours = tables[table]
-        delta.retried(lambda: gold.write(table, rows(), hours))
-
-    delta.in_threads(tables, write)
+    in_threads(tables, lambda table: gold.write(table, *tables[table]))

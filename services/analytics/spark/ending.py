@@ -1,4 +1,4 @@
-"""Stop a run on SIGTERM or Ctrl-C in order, so that the next one does not wait for its lock.
+"""Stop a run on SIGTERM or Ctrl-C in order, so that Spark and its Python workers end with it.
 
 The main thread mostly waits for Spark. When another thread stops Spark, the main thread fails there and cleans up as
 after any failure; the next run finishes the work. While Spark starts, there is no work to stop, but Spark cannot be

@@ -10,8 +10,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from services.analytics.output import create_folder, is_bucket
-from services.analytics.s3 import s3_settings
 from services.analytics.settings import LOCAL
+from services.analytics.spark.s3 import s3_settings
 from services.redis_stream.source import RedisStream
 
 CONFIG = {

@@ -1,4 +1,4 @@
-"""Start a container: the job, one of its executors, or a driver of Spark (`python -m services.analytics.pod`).
+"""Start a container: the job, one of its executors, or a driver of Spark (`python -m services.analytics.spark.pod`).
 
 Spark's scheduler starts executors of the same image with the word `executor` and describes them in the environment.
 Programs that submit the job to a cluster (the Spark operator) use the word `driver` and arguments of `spark-submit`.
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from services.analytics.ending import TERMINATED
-from services.analytics.nameless import name_user
+from services.analytics.spark.ending import TERMINATED
+from services.analytics.spark.nameless import name_user
 from services.kit.startup import prepare_streams
 from services.kit.startup_sigterm import exit_on_signals
 
