@@ -14,9 +14,10 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
-from services.analytics import delta, flags, job, output, preflight
+from services.analytics import delta, flags, job, preflight
+from services.analytics import output as places
 from services.analytics.failures import DONE, is_internal, told
-from services.analytics.importing import import_output
+from services.analytics.importing import dataset_of, import_output
 from services.analytics.settings import Settings, SettingsError, check_spark
 from services.analytics.spark import jars
 from services.analytics.spark.ending import INTERRUPTED, Ending, Starting
@@ -53,8 +54,8 @@ def run_command(**given: Any) -> None:
 
     def work(begin: Begin) -> None:
         settings = Settings(**{flags.SETTINGS.get(name, name): value for name, value in given.items()})
-        output.check(settings.output)
-        if output.is_bucket(settings.output):
+        places.check(settings.output)
+        if places.is_bucket(settings.output):
             log.warning(ONE_AT_A_TIME, extra={"action": "bucket"})
         seen = preflight.look(settings)
         spark = cache(partial(begin, settings.output, settings.master, settings.driver_memory, settings.conf))
@@ -103,8 +104,10 @@ def import_command(output: str, old_output: str, **spark_flags: Any) -> None:
     _log_json()
 
     def work(begin: Begin) -> None:
-        spark = begin(output, **spark_flags)
+        places.check(output)
+        dataset_of(old_output)  # before Spark starts
         delta.create(output, ALL)
+        spark = begin(output, **spark_flags)
         found = import_output(spark, old_output, output)
         log.info("import done", extra={"action": "imported", "rows": json.dumps(found)})
 
@@ -135,6 +138,8 @@ def _carried_out(work: Callable[[Begin], None]) -> int:
         text = "interrupted during startup; Spark has done nothing"
         log.error(text, extra={"action": "failed", "code": INTERRUPTED})
         return INTERRUPTED
+    except BrokenPipeError:  # the reader of the result has ended; Click does too
+        raise
     except Exception as error:
         if endings and endings[0].code:
             return endings[0].code

@@ -1,7 +1,7 @@
 """Create, check and query the Delta tables of an output.
 
-What is small (schemas, the table `runs`, the report) is done with delta-rs, which needs no Java; Spark reads and writes
-the records.
+Bronze, the table `runs`, schemas and the report are written and read with delta-rs, which needs no Java; Spark reads
+bronze and writes gold.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ def read(spark: SparkSession, output: str, table: Table) -> DataFrame:
 
 
 def exists(output: str, table: Table) -> bool:
-    """Return whether there is such a table."""
-    return places.exists(output, "/".join((*table.folder, table.name, "_delta_log")))
+    """Return whether there is such a table, with a first commit. Raises TableError."""
+    place, settings = _place(output, table)
+    with _told(table, "read"):
+        return DeltaTable.is_deltatable(place, storage_options=settings)
 
 
 @contextmanager
@@ -50,7 +52,7 @@ def _told(table: Table, what: str) -> Iterator[None]:
     """Raise errors of delta-rs as TableError."""
     try:
         yield
-    except (DeltaError, OSError) as error:
+    except (DeltaError, OSError, pa.ArrowException) as error:
         raise TableError(f"the table {table.view} cannot be {what}: {places.in_one_line(error)}") from error
 
 
@@ -122,7 +124,8 @@ def _create(output: str, table: Table) -> None:
     _check(table, {each.name: each.dataType.simpleString() for each in there})
     missing = [each for each in table.schema() if each.name not in there.names]
     if missing:
-        found.alter.add_columns([Field.from_json(each.json()) for each in missing])
+        with _told(table, "changed"):
+            found.alter.add_columns([Field.from_json(each.json()) for each in missing])
 
 
 def _create_empty(output: str, table: Table) -> None:
@@ -148,8 +151,8 @@ def _check(table: Table, there: dict[str, str]) -> None:
     for name, found in there.items():
         if found != known[name]:
             raise TableError(
-                f"the table {table.view}: column {name} has the type {found} instead of {known[name]}; move its folder "
-                "away, so that the table is made again, or use another --output"
+                f"the table {table.view}: column {name} has the type {found} instead of {known[name]}; use another "
+                "--output; the folder of a gold table may also be removed, and a run with --recompute makes it again"
             )
 
 

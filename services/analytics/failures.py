@@ -47,6 +47,17 @@ KNOWN = (
         "another run changed the same table at the same time; the tables are right, and the next run continues",
     ),
     (
+        "Multiple streaming queries are concurrently using",
+        CONCURRENT,
+        "another run reads the same store into this output at the same time; it goes on, and this one stops. The "
+        "tables are right; the next run continues",
+    ),
+    (
+        "Metadata changed since last commit",  # delta-rs
+        CONCURRENT,
+        "another run changed the same table at the same time; the tables are right, and the next run continues",
+    ),
+    (
         "concurrent transaction",  # delta-rs
         CONCURRENT,
         "another run changed the same table at the same time; the tables are right, and the next run continues",
@@ -127,4 +138,4 @@ def _of_spark(text: str) -> tuple[int, str]:
 
 
 def _known(text: str) -> tuple[int, str] | None:
-    return next(((code, sentence) for part, code, sentence in KNOWN if part in text), None)
+    return next(((code, sentence) for part, code, sentence in KNOWN if part.lower() in text.lower()), None)

@@ -37,13 +37,19 @@ def import_output(spark: SparkSession, old: str, new: str) -> dict[str, int]:
         Imported rows by kind.
 
     Raises:
-        OutputError: If the old output has no `state.json` or names no store.
+        OutputError: If the old output has no `state.json` or names no store, or if the new one has read that store.
     """
-    dataset = _dataset(old)
+    dataset = dataset_of(old)
+    if output.exists(new, f"_checkpoints/{dataset}"):
+        raise OutputError(
+            f"{output.shown(new)} has already read the store of {output.shown(old)}, so their records would be there "
+            "twice: import into a new output, and run the job after that"
+        )
     return {str(kind): _import_kind(spark, old, new, kind, dataset) for kind in KINDS}
 
 
-def _dataset(old: str) -> str:
+def dataset_of(old: str) -> str:
+    """Return the dataset id in an old output. Raises OutputError."""
     if (octets := output.read(old, STATE)) is None:
         raise OutputError(
             f"{output.shown(old)} has no {STATE}: give the folder that --output of the older version named"

@@ -35,8 +35,9 @@ log = logging.getLogger(__name__)
 
 
 def following(settings: Settings) -> Settings:
-    """Return the settings of the next run of a process that repeats it: named by the second."""
-    return replace(settings, run=f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}")
+    """Return the settings of the next run of a process that repeats it, named by the second; what is done once is off."""
+    name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}"
+    return replace(settings, run=name, accept_clock=False, accept_store=False, recompute=False)
 
 
 def run(settings: Settings, seen: Seen, spark: Callable[[], SparkSession]) -> None:
@@ -80,12 +81,13 @@ class Job:
         with self._step("gold"):
             self._compute(counted, previous)
         if (newest := runs.last(self._output)) != previous:  # another job has ended: its rows count once
-            previous, counted = newest, Counted(self._output, newest)
+            computed, previous, counted = counted.known, newest, Counted(self._output, newest)
+            counted.known |= computed
         row = self._row(counted, previous, len(lost))
         is_maintained = False
         if maintenance.is_due(runs.last_maintained_ms(self._output), self._seen.now_ms):
             with self._step("maintenance"):
-                self._maintain(counted)
+                self._maintain(counted, previous.number if previous else 0)
             is_maintained = True
         with self._step("report"):
             self._report(row)
@@ -105,6 +107,7 @@ class Job:
         gone = {kind: runs.missing(self._seen, previous, kind, read[kind]) for kind in KINDS}
         return Run(
             run=self._settings.run,
+            number=previous.number + 1 if previous else 1,
             dataset=self._seen.dataset,
             now_ms=self._seen.now_ms,
             dead=read[Kind.DEAD],
@@ -151,8 +154,8 @@ class Job:
         scope = Scope(now_ms, own.top, own.objective, own.week_days, own.report_hours, first)
         rewrite(self._spark, self._output, touched, scope)
 
-    def _maintain(self, counted: Counted) -> None:
-        maintenance.maintain(self._settings, self._seen.now_ms)
+    def _maintain(self, counted: Counted, newest: int) -> None:
+        maintenance.maintain(self._settings, self._seen.now_ms, newest)
         for kind in KINDS:
             counted.settle(kind)
 

@@ -26,18 +26,22 @@ def is_due(last_ms: int, now_ms: int) -> bool:
     return now_ms // DAY_MS > last_ms // DAY_MS
 
 
-def maintain(settings: Settings, now_ms: int) -> None:
+def maintain(settings: Settings, now_ms: int, newest: int) -> None:
     """Carry out the retention and maintenance of all tables. Raises TableError.
 
     What OPTIMIZE and VACUUM have not begun within `maintenance_s` each is left to the next day.
 
-    now_ms: the store's time.
+    Args:
+        settings: all settings.
+        now_ms: the store's time.
+        newest: the number of the newest run, which is kept.
     """
     if first := first_day(settings, now_ms):
+        first_ms = now_ms - settings.retention_days * DAY_MS
         for table in ALL:
-            if table.partitions:
-                with delta.changed(settings.output, table) as found:
-                    found.delete(f"day < '{first}'")
+            old = f"day < '{first}'" if table.partitions else f"now_ms < {first_ms} AND number < {newest}"
+            with delta.changed(settings.output, table) as found:
+                found.delete(old)
     _limited("OPTIMIZE", _join, settings)
     _limited("VACUUM", _vacuum, settings)
 

@@ -22,6 +22,7 @@ from services.outside.url import MASK, mask_url
 
 BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 EXAMPLE = "s3a://bucket/folder"
+UNUSABLE = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")  # in names of folders, by delta-rs
 NO_SETTINGS = (
     "give only a folder, without `@`, `?` and `#`: keys and settings come from the environment "
     "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL)"
@@ -47,6 +48,11 @@ def in_one_line(error: BaseException) -> str:
     return mask_url(" ".join(str(error).split())) or type(error).__name__
 
 
+def absolute(output: str) -> str:
+    """Return the output as programs in other folders find it."""
+    return output if "://" in output else str(Path(output).absolute())
+
+
 def spark_path(output: str, *parts: str) -> str:
     """Return the URL of a path below the output for Spark, which decodes nothing in it. Raises NoOutput."""
     bucket, root = _place(output)
@@ -56,6 +62,8 @@ def spark_path(output: str, *parts: str) -> str:
 def check(output: str) -> None:
     """Check, without writing, that the output can be written. Raises NoOutput, OutputError."""
     bucket, root = _place(output)
+    if found := UNUSABLE.search(root):
+        raise NoOutput(f"output {shown(output)}: tables cannot be in a folder with {found[0]} in its name")
     with _files(output) as files:
         if not bucket:
             _check_folder(output, Path(root or "/"))

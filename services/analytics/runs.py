@@ -27,6 +27,7 @@ class Run:
     """A row of the table; see its columns in `tables.RUNS`."""
 
     run: str
+    number: int
     dataset: str
     now_ms: int
     dead: int
@@ -64,7 +65,9 @@ def _records(read: int, quarantined: int) -> dict[str, int]:
 
 def last(output: str) -> Run | None:
     """Return the newest run. Raises TableError."""
-    found = delta.query(output, "SELECT * FROM runs ORDER BY now_ms DESC LIMIT 1", RUNS).to_pylist()
+    found = delta.query(
+        output, "SELECT * FROM runs ORDER BY number DESC, now_ms DESC LIMIT 1", RUNS
+    ).to_pylist()
     return Run(**{name: _plain(value) for name, value in found[0].items()}) if found else None
 
 
@@ -136,4 +139,5 @@ def _version(kind: Kind) -> str:
 
 def missing(seen: Seen, previous: Run | None, kind: Kind, read: int) -> int:
     """Return how many entries were gone before they were read."""
-    return max(0, expected(seen, before(previous), kind) - read)
+    is_same = previous is not None and previous.dataset == seen.dataset
+    return max(0, expected(seen, before(previous if is_same else None), kind) - read)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import click
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from services.analytics import delta
 from services.analytics.tables import ALL, Table
@@ -39,10 +41,20 @@ def show(rows: DataFrame, form: str) -> None:
     elif form == "csv":
         import pyarrow.csv
 
-        pyarrow.csv.write_csv(rows.toArrow(), sys.stdout.buffer)
+        pyarrow.csv.write_csv(_flat(rows).toArrow(), sys.stdout.buffer)
     else:
         for line in _lines(rows):
             click.echo(line)
+
+
+def _flat(rows: DataFrame) -> DataFrame:
+    """Return the rows with lists and maps as JSON."""
+    nested = (ArrayType, MapType, StructType)
+    columns = [
+        F.to_json(each.name) if isinstance(each.dataType, nested) else F.col(each.name)
+        for each in rows.schema
+    ]
+    return rows.select([column.alias(name) for column, name in zip(columns, rows.columns, strict=True)])
 
 
 def _show_table(rows: DataFrame) -> None:

@@ -269,6 +269,7 @@ RUNS = Table(
     "Runs of the job that ended.",
     (Column("run", STRING, "name of the run"),),
     (
+        Column("number", LONG, "number of the run, from 1"),
         Column("dataset", STRING, "id of the store's data; a store that lost its data has another one"),
         Column("now_ms", LONG, "the store's time at its beginning, ms since 1970"),
         Column("dead", LONG, "dead letters read, with those of earlier runs that were killed"),

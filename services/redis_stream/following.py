@@ -44,7 +44,10 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Offsets:
         """Return where existing streams begin; streams created later are read from their beginning."""
         with open_store(self._options) as reading:
-            check_places(reading, self._options)
+            if (
+                self._convert is None
+            ):  # a program that converts has made the options, and queues may have gone since
+                check_places(reading, self._options)
             if self._options.start == BEGINNING:
                 return {}
             keys = [stream.key for stream in known_streams(reading, self._options)]

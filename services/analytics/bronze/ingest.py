@@ -47,7 +47,8 @@ def ingest(spark: SparkSession, settings: Settings, kind: Kind, seen: Seen) -> N
         "connectTimeoutS": str(settings.patience_s),
         "rowsPerPartition": str(ROWS),
     }
-    if not output.exists(settings.output, f"{checkpoint}/offsets"):
+    # Spark asks where to begin until the first batch is done
+    if not any(name.isdigit() for name in output.times(settings.output, f"{checkpoint}/commits")):
         options["start"] = json.dumps(_read(settings.output, kind, seen))
     spark.dataSource.register(Records)
     Commits(settings.output, kind).follow(
@@ -68,7 +69,7 @@ def _writing(settings: Settings, kind: Kind, seen: Seen) -> Writing:
         settings.bodies,
         settings.redact,
     )
-    return Writing(settings.output, "/".join((*table.folder, table.name)), cleaning)
+    return Writing(output.absolute(settings.output), "/".join((*table.folder, table.name)), cleaning)
 
 
 class Commits:
@@ -104,6 +105,7 @@ class Commits:
         with delta.changed(self._output, self._table) as there:
             if _is_done(there, batch):  # by another job; a commit of it from now on collides with this one
                 return
+            self._check_files(files)
             added: list[AddAction | RemoveAction] = [_added(each) for each in files]
             there.create_write_transaction(
                 added,
@@ -112,6 +114,16 @@ class Commits:
                 [*self._table.partitions],
                 commit_properties=CommitProperties(app_transactions=[batch]),
             )
+
+    def _check_files(self, files: list[Row]) -> None:
+        """Check that files of executors are where this process sees them. Raises TableError."""
+        folder = "/".join((*self._table.folder, self._table.name))
+        for each in () if output.is_bucket(self._output) else files:
+            if not output.exists(self._output, f"{folder}/{each.path}"):
+                raise TableError(
+                    f"a task has written {folder}/{each.path} where this process does not find it: executors on other "
+                    "machines need a folder that is shared under the same path, or a bucket"
+                )
 
 
 def _is_done(there: DeltaTable, batch: Transaction) -> bool:

@@ -40,6 +40,8 @@ def appended(place: str, table: Table, since: int, name: str = INGEST) -> Append
     """
     found = delta.opened(place, table)
     version = found.version()
+    if since > version:  # the table was removed and made again
+        since = -1
     rows, hours, unreadable = 0, set[str](), set[str]()
     for number in range(since + 1, version + 1):
         actions = _actions(place, table, number)

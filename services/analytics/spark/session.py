@@ -25,20 +25,14 @@ CONFIG = {
     "spark.sql.parquet.compression.codec": "zstd",
     # hours of older outputs are texts of two digits
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-    "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # small tables: the defaults of 50 and 32 tasks for each look at a table's log cost seconds
     "spark.databricks.delta.snapshotPartitions": "2",
     # partitions find the files of days and hours; statistics are left to other engines
     "spark.databricks.delta.stats.skipping": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
-    "spark.databricks.delta.vacuum.parallelDelete.enabled": "true",
-    "spark.databricks.delta.schema.autoMerge.enabled": "false",
-    # a batch that a killed run had begun is carried out with the settings of this one
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.sql.streaming.minBatchesToRetain": "10",
-    "spark.python.worker.reuse": "true",
 }
 
 

@@ -13,7 +13,7 @@ from services.analytics.delta import TableError, create, path
 from services.analytics.gold.rewrite import Scope, rewrite
 from services.analytics.tables import CHANGES, DEATHS, DEPTHS, GOLD, ORIGINS, TRAFFIC, Table
 from services.redis_stream.schema import Kind
-from tests.analytics.gold.rows import BEGIN_MS, HOUR_MS, Row, bronze, letter, looked, worked
+from tests.analytics.gold.rows import BEGIN_MS, HOUR_MS, Row, bronze, ids, letter, looked, worked
 
 HOURS = [f"2026-11-24T{hour:02d}" for hour in (2, 3, 4, 5)]
 SCOPE = Scope(now_ms=BEGIN_MS + 10 * HOUR_MS, first="2026-11-24T03")
@@ -84,6 +84,19 @@ def test_hours_are_replaced(spark: SparkSession, output: str) -> None:
         assert read(spark, output, CHANGES) == []
 
 
+def test_a_sudden_change_is_judged_against_the_hours_before(spark: SparkSession, tmp_path: Path) -> None:
+    output, hours = str(tmp_path), 26
+    create(output, GOLD)
+    usual = [letter(-number * HOUR_MS, id=ids(-number * HOUR_MS)) for number in range(1, hours)]
+    sudden = [letter(0, id=ids(0, number)) for number in range(40)]
+    append(spark, output, Kind.DEAD, *usual, *sudden)
+    touched = {row["died"].strftime("%Y-%m-%dT%H") for row in (*usual, *sudden)}
+    rewrite(lambda: spark, output, {Kind.DEAD: touched}, Scope(now_ms=BEGIN_MS + HOUR_MS))
+    (found,) = read(spark, output, CHANGES)
+    assert (found["hour"], found["metric"], found["value"], found["verdict"]) == ("03", "deaths", 40, "up")
+    assert (found["week_hours"], found["week_median"]) == (hours - 1, 1)
+
+
 def test_nothing_touched_writes_nothing(spark: SparkSession, output: str) -> None:
     assert rewrite(lambda: spark, output, {}, SCOPE) == set()
     assert rewrite(lambda: spark, output, {Kind.DEAD: {HOURS[0]}}, SCOPE) == set()
@@ -103,7 +116,7 @@ def test_a_missing_column_is_added(spark: SparkSession, tmp_path: Path) -> None:
     ("columns", "text"),
     [
         ("day string, newer bigint", "does not know: newer; a newer version"),
-        ("day string, count string", "column count has the type string instead of bigint; move"),
+        ("day string, count string", "column count has the type string instead of bigint; use"),
     ],
 )
 def test_another_table_is_refused(spark: SparkSession, tmp_path: Path, columns: str, text: str) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
+from services.analytics import job, preflight
+from services.analytics.settings import Settings
 from services.store.model.keys import DomainKeys
 from tests.analytics.spark.carried_out import carry_out, named, rows
 from tests.redis_stream.entries import Entries
@@ -24,16 +27,41 @@ def test_the_next_run_reads_what_came_since_without_or_with_checkpoint(
     letters.append(("a", store.letter("a", store.now_ms() - 1000)))
     assert carry_out(spark, store, tmp_path, "r3")["dead"] == 1
     assert named(rows(tmp_path, "bronze/dead")) == sorted(letters)
+    forget_the_last_batch(tmp_path)
+    letters.append(("new", store.letter("new", store.now_ms() - 1000)))
+    carry_out(spark, store, tmp_path, "r4")
+    assert named(rows(tmp_path, "bronze/dead")) == sorted(letters)
     deaths = rows(tmp_path, "gold/deaths")
     assert sum(row["count"] for row in deaths) == len(letters)
 
 
-def test_a_run_that_is_done_is_not_repeated(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
-    store.letter("a", store.now_ms() - 1000)
+def forget_the_last_batch(output: Path) -> None:
+    """Leave what a run leaves that was killed when it had planned the first batch of a checkpoint."""
+    (output / "_checkpoints/abc/dead/commits/0").unlink()
+    max((output / "bronze/dead/_delta_log").glob("*.json")).unlink()
+
+
+def test_a_run_that_is_done_is_repeated_only_to_compute_all_hours(
+    spark: SparkSession, store: Entries, tmp_path: Path
+) -> None:
+    died = store.now_ms() - 1000
+    store.letter("a", died)
     carry_out(spark, store, tmp_path)
-    store.letter("a", store.now_ms() - 1000)
+    store.letter("a", died)
     carry_out(spark, store, tmp_path)
     assert len(rows(tmp_path, "bronze/dead")) == 1
+    shutil.rmtree(tmp_path / "gold/origins")
+    carry_out(spark, store, tmp_path, "r2")
+    assert [row["count"] for row in rows(tmp_path, "gold/origins")] == [2]
+    shutil.rmtree(tmp_path / "gold/deaths")
+    settings = {"store": store.server.url, "output": str(tmp_path), "run": "r2", "recompute": True}
+    run_again(spark, settings)
+    assert [row["count"] for row in rows(tmp_path, "gold/deaths")] == [2]
+
+
+def run_again(spark: SparkSession, told: dict[str, Any]) -> None:
+    settings = Settings(**told)
+    job.run(settings, preflight.look(settings), lambda: spark)
 
 
 def test_unreadable_entries_are_in_quarantine_with_the_reason(

@@ -79,6 +79,10 @@ def test_old_output_is_imported_once_and_the_next_run_continues(
     assert shown == [{"queue": "a", "letters": 4}, {"queue": "b", "letters": 3}]
     show(spark.sql(query), "table")
     assert "|a    |4      |" in capsys.readouterr().out
+    show(spark.sql("SELECT queue, age, map('a', 1) AS pairs FROM deaths WHERE queue = 'a'"), "csv")
+    assert '"{""a"":1}"' in capsys.readouterr().out
+    with pytest.raises(OutputError, match="has already read the store of"):
+        import_output(spark, str(OLD), str(tmp_path))
     comments = {row.col_name: row.comment for row in spark.sql("DESCRIBE TABLE deaths").collect()}
     assert comments["acquired_mean"] == "average number of deliveries"
 
