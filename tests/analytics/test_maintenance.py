@@ -36,6 +36,8 @@ def output(tmp_path: Path) -> Path:
         place = {"day": day, "hour": "03", "queue": "a"}
         delta.append(str(tmp_path), BRONZE[Kind.DEAD], [{**place, "stream": "s", "id": f"{number}-0"}])
         delta.append(str(tmp_path), DEATHS, [{**place, "hour": f"{number:02}", "count": 1, "age": [0] * 16}])
+    for number, days in ((1, 50), (2, 20), (3, 40)):
+        delta.append(str(tmp_path), RUNS, [{"number": number, "now_ms": NOW_MS - days * DAY_MS}])
     return tmp_path
 
 
@@ -44,14 +46,16 @@ def files(output: Path, table: str) -> int:
 
 
 def test_old_days_are_removed_and_small_files_joined(output: Path) -> None:
-    maintain(settings(output), NOW_MS)
+    maintain(settings(output), NOW_MS, newest=3)
     for table in ("bronze/dead", "gold/deaths"):
         assert files(output, table) == 2
         assert len(DeltaTable(output / table).to_pyarrow_table()) == 4
-    maintain(settings(output, retention_days=30), NOW_MS)
+    maintain(settings(output, retention_days=30), NOW_MS, newest=3)
     for table in ("bronze/dead", "gold/deaths"):
         assert files(output, table) == 1
         assert len(DeltaTable(output / table).to_pyarrow_table()) == 3
+    kept = DeltaTable(output / "runs").to_pyarrow_table()["number"].to_pylist()
+    assert sorted(kept) == [2, 3]  # the second one is of the last 30 days, the third one the newest
 
 
 def test_files_that_no_version_has_are_removed_after_7_days(output: Path) -> None:
@@ -60,7 +64,7 @@ def test_files_that_no_version_has_are_removed_after_7_days(output: Path) -> Non
         path.write_bytes(b"left by a killed run")
     before = time.time() - 8 * 86_400
     os.utime(old, (before, before))
-    maintain(settings(output), NOW_MS)
+    maintain(settings(output), NOW_MS, newest=3)
     assert not old.exists()
     assert new.exists()
 
@@ -70,7 +74,7 @@ def test_what_takes_too_long_is_left_to_the_next_day(
 ) -> None:
     times = iter(range(0, 1000, 10))
     monkeypatch.setattr(time, "monotonic", lambda: next(times))
-    maintain(settings(output, maintenance_s=1), NOW_MS)
+    maintain(settings(output, maintenance_s=1), NOW_MS, newest=3)
     assert [record.getMessage().split()[0] for record in caplog.records] == ["OPTIMIZE", "VACUUM"]
     assert files(output, "bronze/dead") == 2  # it was the first
     assert files(output, "gold/deaths") == 4
