@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def following(settings: Settings) -> Settings:
-    """Return the settings of the next run of a process that repeats it, named by the second; flags for one run are off."""
+    """Return the settings of the next run of a process that repeats it: another name, and no flags for one run."""
     name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%S}"
     return replace(settings, run=name, accept_clock=False, accept_store=False, recompute=False)
 

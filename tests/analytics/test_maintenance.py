@@ -86,7 +86,14 @@ def test_first_run_of_a_day_maintains_the_tables(output: Path, running: Server) 
     store = Entries(running)
     how = settings(output, store.server.url, run="r2")
     counts = {each.name: 0 for each in RUNS.columns if each.type == LONG}
-    row = {**counts, "run": "r1", "dataset": "abc", "now_ms": store.now_ms() - DAY_MS, "is_maintained": False}
+    row = {
+        **counts,
+        "number": 4,
+        "run": "r1",
+        "dataset": "abc",
+        "now_ms": store.now_ms() - DAY_MS,
+        "is_maintained": False,
+    }
     known = {f"version of {kind}": delta.opened(str(output), BRONZE[kind]).version() for kind in BRONZE}
     delta.append(str(output), RUNS, [{**row, "ends": [], "added": [], "known": [*known.items()]}])
 
