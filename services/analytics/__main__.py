@@ -125,6 +125,7 @@ def _carried_out(work: Callable[[Begin], None]) -> int:
     starting, endings, sessions = Starting(), list[Ending](), list[SparkSession]()
 
     def begin(place: str, master: str, driver_memory: str, conf: tuple[str, ...]) -> SparkSession:
+        starting.is_starting = True
         spark = _started(place, master, driver_memory, conf)
         sessions.append(spark)
         endings.append(Ending(spark))

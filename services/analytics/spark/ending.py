@@ -23,12 +23,13 @@ log = logging.getLogger("services.analytics")
 
 
 class Starting:
-    """Remember the first SIGINT until Spark can be stopped; otherwise Java would keep running for a while.
+    """End on SIGINT; while Spark starts, remember it until Spark can be stopped, as Java would keep running otherwise.
 
     A second SIGINT ends the process at once; Java ends when its input closes.
     """
 
     def __init__(self) -> None:
+        self.is_starting = False  # Spark
         self.is_asked = False
         signal.signal(signal.SIGINT, self._asked)
 
@@ -36,6 +37,8 @@ class Starting:
         if self.is_asked:
             log.warning("second signal: stopping at once", extra={"action": "terminated"})
             os._exit(INTERRUPTED)
+        if not self.is_starting:
+            raise KeyboardInterrupt
         self.is_asked = True
         text = "interrupted: stopping once Spark has started; another signal stops the run at once"
         log.warning(text, extra={"action": "terminated"})
