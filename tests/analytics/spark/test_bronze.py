@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from tests.redis_stream.entries import Entries
 def test_the_next_run_reads_what_came_since_without_or_with_checkpoint(
     spark: SparkSession, store: Entries, tmp_path: Path
 ) -> None:
+    begin_a_checkpoint(tmp_path)
     letters = [("a", store.letter("a", store.now_ms() - 1000)) for _ in range(3)]
     carry_out(spark, store, tmp_path, "r1")
     letters += [(queue, store.letter(queue, store.now_ms() - 1000)) for queue in ("a", "new")]
@@ -33,6 +36,14 @@ def test_the_next_run_reads_what_came_since_without_or_with_checkpoint(
     assert named(rows(tmp_path, "bronze/dead")) == sorted(letters)
     deaths = rows(tmp_path, "gold/deaths")
     assert sum(row["count"] for row in deaths) == len(letters)
+
+
+def begin_a_checkpoint(output: Path) -> None:
+    """Leave what a run leaves that was killed when it wrote the plan of its first batch."""
+    checkpoint = output / "_checkpoints/abc/dead"
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "offsets/.0.8bea4b04.tmp").touch()
+    (checkpoint / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
 
 
 def forget_the_last_batch(output: Path) -> None:
