@@ -53,7 +53,13 @@ COPY requirements/analytics.txt /requirements/
 RUN /pip/bin/pip wheel --require-hashes --no-deps --no-build-isolation --only-binary :all: --no-binary pyspark \
       --wheel-dir /packages -r /requirements/analytics.txt
 COPY tools/images/leave-out.sh tools/images/analytics-unused.txt /usr/local/bin/
-RUN install.sh /packages/*.whl && leave-out.sh /usr/local/bin/analytics-unused.txt
+# Java fetches the jars beside PySpark's own; this stage is left behind. A base with a private certificate authority must
+# have it in /usr/local/share/ca-certificates, from where Debian's Java takes it.
+RUN java -version >/dev/null 2>&1 || { apt-get update -qq \
+      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; }
+COPY services/analytics/spark/jars.py services/analytics/spark/jars.lock /jars/
+RUN install.sh /packages/*.whl && /opt/penstock/bin/python /jars/jars.py \
+ && leave-out.sh /usr/local/bin/analytics-unused.txt
 COPY --from=wheel /wheels /wheels
 # without the command line, whose dependencies are not installed
 RUN install.sh /wheels/*.whl && rm /opt/penstock/bin/penstock
@@ -88,7 +94,7 @@ LABEL org.opencontainers.image.title="penstock-analytics" \
       org.opencontainers.image.description="The analytics job of Penstock: what happened and what died, by Apache Spark"
 USER 0:0
 # uses the base image's Java if Spark supports its version. Java requires a user name: libnss-wrapper provides one for user
-# ids without an entry (services/analytics/nameless.py)
+# ids without an entry (services/analytics/spark/nameless.py)
 RUN missing=; \
     java -version 2>&1 | grep -q 'version "\(17\|21\)\.' || missing=openjdk-17-jre-headless; \
     ls /usr/lib/*/libnss_wrapper.so >/dev/null 2>&1 || missing="$missing libnss-wrapper"; \
@@ -102,7 +108,7 @@ ENV PYSPARK_PYTHON=/opt/penstock/bin/python
 COPY --from=analytics-environment /opt/penstock /opt/penstock
 # spark-submit requires a file
 COPY services/analytics/__main__.py /opt/penstock/analytics.py
-ENTRYPOINT ["python", "-m", "services.analytics.pod"]
+ENTRYPOINT ["python", "-m", "services.analytics.spark.pod"]
 
 FROM runtime AS operator
 LABEL org.opencontainers.image.title="penstock-operator" \

@@ -14,8 +14,8 @@ PLAIN = README.md CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*/*.md 
         $(wildcard $(PAGE)/*.js $(PAGE)/components/*.js $(PAGE)/views/*.js) \
         $(CHART)/values.yaml $(CHART)/templates/NOTES.txt $(CHART)/files/rules/alerts.yaml
 
-.PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference settings-docs system
-.PHONY: objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
+.PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference settings-docs analytics-docs system
+.PHONY: jars objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -23,10 +23,10 @@ help:            ## list the targets
 up: $(READY)     ## run every edge and the console with an embedded store; its data is kept in ./penstock-data
 	$(VENV)/bin/penstock up
 
-test: $(READY) system kubernetes objects collector lint unit  ## run lint, then every test but those of make e2e
+test: $(READY) system jars kubernetes objects collector lint unit  ## run lint, then every test but those of make e2e
 
 # REST=1 (for `make test e2e`): low-priority tests run during e2e instead, where processors are idle
-unit: $(READY)   ## run every test of make test, without lint
+unit: $(READY) jars  ## run every test of make test, without lint
 	tools/unit $(PYTHON) $(if $(REST),first)
 
 check: $(READY) lint  ## run before each commit: lint, and quick tests that need only Redis; 4 minutes on two cores
@@ -92,9 +92,15 @@ cli-reference: $(READY)  ## generate docs/reference/cli.md from the commands
 	$(PYTHON) -m services.cli.reference.commands_table > docs/reference/cli.md.new
 	mv docs/reference/cli.md.new docs/reference/cli.md
 
+analytics-docs: $(READY)  ## generate the tables of docs/analytics.md from the schemas
+	$(PYTHON) -m tools.analytics_docs docs/analytics.md
+
 settings-docs: $(READY)  ## generate docs/settings.md from the settings
 	$(PYTHON) -m services.cli.reference.settings_table > docs/settings.md.new
 	mv docs/settings.md.new docs/settings.md
+
+jars: $(READY)   ## install the jars that analytics needs beside PySpark's own; needs Java
+	@$(PYTHON) -m services.analytics.spark.jars
 
 kubernetes: $(READY)  ## install what tests with an API server need: etcd, and programs that are built once, in minutes
 	tools/system kubernetes

@@ -30,7 +30,8 @@ def document(**fields: Any) -> dict[str, Any]:
         "totals": {
             **{"queues": 2, "in": 1200, "in_octets": 345_678, "out": 1100, "out_octets": 300_000},
             **{"acked": 1000, "returned": 50, "refused": 6, "dead": 12, "dead_octets": 480},
-            **{"added": 1300, "died": 14},
+            **{"added": 1200, "died": 14, "acked_octets": 290_000, "sampled_in": 1188, "sampled_out": 1100},
+            "difference": "Edges' samples cover 99 % of the messages published: the rest went through no edge.",
         },
         "budget": {
             **{"objective": 0.999, "asked": 1206, "refused": 6, "availability": 1200 / 1206},

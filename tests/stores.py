@@ -39,6 +39,11 @@ def server_program(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def chance() -> random.Random:
     """Return a random generator with a printed seed."""
+    return random_generator()
+
+
+def random_generator() -> random.Random:
+    """Return a random generator with a printed seed."""
     seed = int(os.environ.get("PENSTOCK_TEST_SEED") or secrets.randbits(32))
     print(f"PENSTOCK_TEST_SEED={seed} repeats this")
     return random.Random(seed)

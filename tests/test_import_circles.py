@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # folders on the import path
-FOLDERS = {"operator": "operator/", "services/analytics/plugin": "services/analytics/plugin/"}
+FOLDERS = {"operator": "operator/", "services/redis_stream/plugin": "services/redis_stream/plugin/"}
 
 
 def module_of(file: str) -> str:

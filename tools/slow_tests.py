@@ -22,6 +22,7 @@ OTHER_SERVERS = {  # folders whose tests need more servers than Redis or Valkey
     "kubernetes": "an API server",
     "monitoring": "Prometheus",
     "operator": "an API server",
+    "redis_stream/spark": "Java",
     "tools": "helm",
     "tracing": "a collector",
 }

@@ -1,1 +1,1 @@
-"""Compare the analytics job with pandas, DuckDB and a plain loop: speed, memory, and the effect on edges."""
+"""Measure the analytics job: speed, memory, and its tables beside DuckDB and Polars."""

@@ -1,98 +1,102 @@
-"""The context that each part of the benchmark is given."""
+"""Fill the store of the benchmark, and keep what its parts share."""
 
 from __future__ import annotations
 
-import json
+import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.analytics.filling import Day, Pipe
-from benchmarks.analytics.job import Job
+from benchmarks.analytics.filling import HOUR_MS, Day, Pipe
+from benchmarks.analytics.job import Ended, run_job
 from benchmarks.analytics.letters import letters
 from benchmarks.analytics.samples import samples
-from benchmarks.generator import Generator
-from benchmarks.peers.redis import Store
-from benchmarks.peers.tmq import Tmq, store_url
+from benchmarks.peers.redis import Store as Server
+from benchmarks.peers.tmq import store_url
 from benchmarks.process import Workshop
-from services.store.model.keys import QUEUE_KEYS, DomainKeys, RegistryKeys
+from services.store import QueueSpec, Store
+from services.store.model.keys import QUEUE_KEYS, DomainKeys
 
-QUEUES = 200
+QUEUES = [f"orders.{number:03}" for number in range(200)]
 DEAD = QUEUE_KEYS.index("d")
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """The keys of the filled streams."""
-
-    dead: list[str]
-    samples: str
+TWO = 2  # cores of a run, unless said otherwise
 
 
 @dataclass(slots=True)
 class Bench:
+    """The context that each part of the benchmark is given."""
+
     place: Workshop
-    store: Store
-    edge: Tmq
-    generator: Generator
+    server: Server
     say: Callable[[str], None]
-    rounds: int
+    records: int  # dead letters, and as many samples
+    hours: int  # that they are of
+    dead: list[str] = field(init=False)  # the keys of the dead letters of each queue
+    samples: str = field(init=False)
     day: Day = field(init=False)  # contents of the store
-    keys: Keys = field(init=False)
-    output: Path | None = None  # of a run that has read all records
-    _jobs: int = 0
+    _first: Ended | None = None
 
     @property
     def url(self) -> str:
-        return store_url(self.store.port)
+        return store_url(self.server.port)
 
-    def job(self, master: str, folder: Path | None = None, **how: Any) -> Job:
-        """Return a run over all records, from the beginning, with an output of its own (in `folder` if given)."""
-        self._jobs += 1
-        name = f"run{self._jobs}"
-        output = (folder or self.place.folder) / name
-        output.mkdir()
-        return Job(self.url, output, name, master, self.place.folder / f"{name}.log", **how)
+    def output(self, name: str) -> Path:
+        return self.place.subfolder(name)
+
+    def run(self, name: str, run: str, cores: int = TWO) -> Ended:
+        """Run the job once, with the output of this name."""
+        self.say(f"the job on {cores} cores: {name}, {run}")
+        return run_job(self.url, self.output(name), run, cores)
+
+    def first(self) -> Ended:
+        """Return the first run over all records on two cores, whose output is `first`; it is run once.
+
+        Raises OSError if it has not read exactly the records of the store.
+        """
+        if self._first is None:
+            self._first = expect(self.run("first", "all"), self.day.letters, self.day.samples)
+        return self._first
+
+    def add(self, day: Day) -> None:
+        """Add letters and samples to the store."""
+        if day.letters:
+            queues = list(zip(QUEUES, self.dead, strict=True))
+            Pipe(self.server.port).send(letters(queues, day))
+        if day.samples:
+            Pipe(self.server.port).send(samples(self.samples, QUEUES, day))
 
 
-def fill(bench: Bench, records: int, hours: int) -> dict[str, Any]:
-    """Add letters and as many samples; meanwhile the store writes to the disk but does not wait for fsync."""
+def expect(ended: Ended, letters: int, samples: int) -> Ended:
+    """Return the run. Raises OSError if it has not read exactly these records."""
+    if (ended.dead, ended.samples) != (letters, samples):
+        raise OSError(f"{letters} letters and {samples} samples were to be read: {ended}")
+    return ended
+
+
+def fill(bench: Bench) -> dict[str, Any]:
+    """Fill the store with letters and as many samples, up to an hour ago; it writes nothing to the disk."""
     began = time.monotonic()
-    names = [f"orders.{number:03}" for number in range(QUEUES)]
-    _make_queues(bench, names)
-    with bench.store.connect() as server:
-        server.config_set("appendfsync", "everysec")
-        told = server.hgetall(RegistryKeys().queues)
-        known = {name.decode(): json.loads(text) for name, text in told.items()}
-        domain = DomainKeys(known[names[0]]["domain"])
-        bench.keys = Keys([domain.queue(known[name]["qid"])[DEAD] for name in names], domain.samples)
-        server.delete(domain.samples, *bench.keys.dead)
-        now_s, _ = server.time()
-        bench.day = Day(records, records, now_s * 1000 - 60_000, hours)
-        Pipe(bench.store.port).send(letters(list(zip(names, bench.keys.dead, strict=True)), bench.day))
-        Pipe(bench.store.port).send(samples(domain.samples, names, bench.day))
-        server.config_set("appendfsync", "always")
-    memory_mib = bench.store.info("used_memory") / (1 << 20)
-    return {
-        **asdict(bench.day),
-        **{"queues": QUEUES, "seconds": time.monotonic() - began, "store_mib": memory_mib},
-    }
+    bench.server.start()
+    with bench.server.connect() as connection:
+        connection.config_set("appendonly", "no")
+        now_s, _ = connection.time()
+    asyncio.run(_make_queues(bench))
+    bench.day = Day(bench.records, bench.records, now_s * 1000 - HOUR_MS, bench.hours)
+    bench.add(bench.day)
+    filled = {"queues": len(QUEUES), "store_mib": bench.server.info("used_memory") / (1 << 20)}
+    return {**asdict(bench.day), **filled, "seconds": time.monotonic() - began}
 
 
-def _make_queues(bench: Bench, names: list[str]) -> None:
-    bench.edge.start()
-    for name in names:
-        bench.edge.create(name)
-    bench.edge.delete("ready")  # the queue that shows readiness; the next start creates it again
-    bench.edge.stop()  # a running edge would add samples of its own
-
-
-def keep_some(bench: Bench, records: int) -> None:
-    """Trim the streams to the newest `records` letters and as many samples."""
-    with bench.store.connect() as server:
-        for key in bench.keys.dead:
-            server.xtrim(key, maxlen=records // QUEUES, approximate=False)
-        server.xtrim(bench.keys.samples, maxlen=records, approximate=False)
-    bench.day = replace(bench.day, letters=records // QUEUES * QUEUES, samples=records)
+async def _make_queues(bench: Bench) -> None:
+    store = Store(bench.url, "bench")
+    try:
+        await store.initialise()
+        for name in QUEUES:
+            await store.catalogue.declare(name, QueueSpec.model_validate({}), "bench")
+        queues = [await store.catalogue.find(name) for name in QUEUES]
+    finally:
+        await store.close()
+    bench.dead = [queue.keys[DEAD] for queue in queues]
+    bench.samples = DomainKeys(queues[0].domain).samples

@@ -1,4 +1,4 @@
-"""Run the job in a process of its own: seconds from the start of Spark to the end, and memory in use."""
+"""Run the job as `penstock analytics run` in processes of its own: seconds, and memory in use."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 LOOK_S = 0.25
 PSS = re.compile(r"^Pss:\s+(\d+) kB", re.M)
-TIMEOUT_S = 1800.0
-IDLE = ("chrt", "--idle", "0")  # prefix of the command
-LOWEST = "19"  # nice value of a session's autogroup
+TIMEOUT_S = 3600.0
 ENDING_S = 30.0  # Spark needs time to stop
+JAVA, PYTHON = "java", "python"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The figures of a run of the job."""
 
-    seconds: float  # from the start of Spark to the end of the process
-    start_s: float  # before that: the start of Python and of the JVM
-    peak_mib: float  # of all processes together; shared memory counts once
+    seconds: float  # from the start of the command to its end
+    spark_s: float  # of them, those after the start of Spark; 0 if it was not started
+    memory_mib: dict[str, float]  # at most, by program and `all`; memory that processes share counts once
     steps: dict[str, float]
     dead: int  # records that were read
     samples: int
@@ -40,104 +40,84 @@ class Ended:
         return self.dead + self.samples
 
 
-@dataclass(slots=True)
-class Job:
-    """One run of the job: `begin` starts it, `end` waits for it."""
-
-    store: str
-    output: Path
-    run: str
-    master: str
-    log: Path
-    is_idle: bool = False  # run only on CPU time that is left over
-    settings: tuple[str, ...] = ()  # flags after the command
-    process: subprocess.Popen[bytes] = field(init=False)
-    _peak: int = 0
-    _over: threading.Event = field(default_factory=threading.Event)
-    _looking: threading.Thread = field(init=False)
-
-    def begin(self) -> Job:
-        options = ("--store", self.store, "--output", str(self.output), "--run-id", self.run)
-        words = (
-            *IDLE * self.is_idle,
-            sys.executable,
-            "-m",
-            "services.analytics",
-            *options,
-            "--master",
-            self.master,
-        )
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen([*words, *self.settings], stderr=log, start_new_session=True)
-        if self.is_idle:
-            yield_to_all(self.process.pid)
-        self._looking = threading.Thread(target=self._look)
-        self._looking.start()
-        return self
-
-    def end(self) -> Ended:
-        """Wait for the end of the job. Raises OSError if it failed or could not use a record."""
-        try:
-            code = self.process.wait(TIMEOUT_S)
-        finally:
-            self.give_up()
+def run_job(store: str, output: Path, run: str, cores: int) -> Ended:
+    """Run the job once on some cores. Raises OSError if it failed or could not use a record."""
+    pinned = ",".join(map(str, sorted(os.sched_getaffinity(0))[:cores]))
+    words = ["taskset", "-c", pinned, sys.executable, "-m", "services.cli", "analytics", "run"]
+    words += ["--store", store, "--output", str(output), "--run-id", run, "--master", f"local[{cores}]"]
+    log = output.with_name(f"{output.name}-{run}.log")
+    began = time.time()
+    with log.open("wb") as written:
+        process = subprocess.Popen(words, stdout=written, stderr=written, start_new_session=True)
+    try:
+        with _watched(process.pid) as memory:
+            code = process.wait(TIMEOUT_S)
         ended = time.time()
-        if code:
-            raise OSError(f"the job ended with {code}: {self.lines()[-1:]}")
-        (started,), (told,) = self._told("started"), self._told("done")
-        done = json.loads(told["summary"])
-        quarantined = done["dead"]["quarantined"] + done["samples"]["quarantined"]
-        if quarantined:
-            raise OSError(f"{quarantined} records went to the quarantine")
-        return Ended(
-            seconds=ended - _time(started),
-            start_s=started["seconds"],
-            peak_mib=self._peak / 1024,
-            steps=done["seconds"],
-            dead=done["dead"]["read"],
-            samples=done["samples"]["read"],
-        )
-
-    def give_up(self) -> None:
-        """Stop the job if it still runs."""
-        self.process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(ENDING_S)
-        self._over.set()
-        self._looking.join()
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def step(self) -> str:
-        """Return the progress: '' until Spark has started, then 'started', then the last step that is complete."""
-        done = [each["step"] for each in self._told("step")]
-        return str(["", *("started" for _ in self._told("started")), *done][-1])
-
-    def is_over(self) -> bool:
-        return self.process.poll() is not None
-
-    def _told(self, action: str) -> list[dict[str, Any]]:
-        return [each for each in self.lines() if each.get("action") == action]
-
-    def lines(self) -> list[dict[str, Any]]:
-        """Return the job's log records, without Spark's own output."""
-        text = self.log.read_text(errors="replace").splitlines()
-        return [json.loads(line) for line in text if line.startswith("{") and line.endswith("}")]
-
-    def _look(self) -> None:
-        while not self._over.wait(LOOK_S):
-            self._peak = max(self._peak, sum(map(_pss_kib, _session(self.process.pid))))
+    except subprocess.TimeoutExpired:
+        raise OSError(f"the job did not end within {TIMEOUT_S:.0f} s") from None
+    finally:
+        _end(process)
+    lines = _lines(log)
+    if code:
+        raise OSError(f"the job ended with {code}: {lines[-1:]}")
+    return _ended(lines, began, ended, memory)
 
 
-def yield_to_all(leader: int) -> None:
-    """Lower the priority of the session's autogroup too: Linux gives each group an equal share of the CPU."""
-    with suppress(FileNotFoundError):  # a kernel without autogroups
-        Path(f"/proc/{leader}/autogroup").write_text(LOWEST)
+def _ended(lines: list[dict[str, Any]], began: float, ended: float, memory: dict[str, float]) -> Ended:
+    if not (told := _told(lines, "done")):
+        raise OSError(f"the job did nothing: {lines[-1:]}")
+    done = json.loads(told[0]["summary"])
+    if bad := done["dead_quarantined"] + done["samples_quarantined"]:
+        raise OSError(f"{bad} records went to the quarantine")
+    started = [ended - _time(line) for line in _told(lines, "started")]
+    return Ended(ended - began, sum(started), dict(memory), done["seconds"], done["dead"], done["samples"])
+
+
+def _told(lines: list[dict[str, Any]], action: str) -> list[dict[str, Any]]:
+    return [each for each in lines if each.get("action") == action]
+
+
+def _lines(log: Path) -> list[dict[str, Any]]:
+    """Return the job's log records, without Spark's own output."""
+    text = log.read_text(errors="replace").splitlines()
+    return [json.loads(line) for line in text if line.startswith("{") and line.endswith("}")]
 
 
 def _time(line: dict[str, Any]) -> float:
     return datetime.fromisoformat(line["time"]).timestamp()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Stop the job if it still runs, and all that it has started."""
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(ENDING_S)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextmanager
+def _watched(leader: int) -> Iterator[dict[str, float]]:
+    """Yield a dict for the greatest memory of a session by program and `all`, MiB."""
+    most, over = dict.fromkeys(("all", JAVA, PYTHON), 0.0), threading.Event()
+
+    def look() -> None:
+        while not over.wait(LOOK_S):
+            now = dict.fromkeys(most, 0.0)
+            for pid in _session(leader):
+                mib = _pss_kib(pid) / 1024
+                now["all"] += mib
+                now[JAVA if _name(pid) == JAVA else PYTHON] += mib
+            most.update({name: max(most[name], mib) for name, mib in now.items()})
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        thread.join()
 
 
 def _session(leader: int) -> list[int]:
@@ -145,12 +125,17 @@ def _session(leader: int) -> list[int]:
     found = []
     for each in Path("/proc").iterdir():
         if each.name.isdigit():
-            try:
+            with suppress(ProcessLookupError):
                 if os.getsid(int(each.name)) == leader:
                     found.append(int(each.name))
-            except ProcessLookupError:
-                continue
     return found
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:  # it has ended
+        return ""
 
 
 def _pss_kib(pid: int) -> int:

@@ -11,27 +11,28 @@ from pyspark.sql.functions import count, lit
 
 from benchmarks.analytics.bench import Bench
 from benchmarks.analytics.sessions import session
-from services.analytics.schema import Kind
+from services.redis_stream.schema import Kind
 
 COUNT = 10_000  # entries of one XRANGE of the loop
-CORES = {"one core": 1, "two cores": 2}
+LOOP, ONE, TWO = "loop", "one core", "two cores"
+CORES = {ONE: 1, TWO: 2}
 WARM_UP = 20  # the warm-up read has this part of the day
 
 
-def measure(bench: Bench) -> dict[str, dict[str, list[float]]]:
-    """Return the entries a second of each round, by kind and by reader."""
-    day, keys = bench.day, bench.keys
-    kinds = ((Kind.DEAD, keys.dead, day.letters), (Kind.SAMPLES, [keys.samples], day.samples))
-    found: dict[str, dict[str, list[float]]] = {str(kind): {} for kind, _, _ in kinds}
+def measure(bench: Bench) -> dict[str, dict[str, float]]:
+    """Return the entries a second by kind and by reader."""
+    day = bench.day
+    kinds = ((Kind.DEAD, bench.dead, day.letters), (Kind.SAMPLES, [bench.samples], day.samples))
+    found: dict[str, dict[str, float]] = {}
     for kind, streams, number in kinds:
         bench.say(f"reading {kind} in a loop")
-        found[kind]["loop"] = [loop(bench.url, streams, number) for _ in range(bench.rounds)]
+        found[kind] = {LOOP: loop(bench.url, streams, number)}
     for name, cores in CORES.items():
         with session(cores) as spark:
             for kind, _, number in kinds:
                 bench.say(f"reading {kind} by Spark, {name}")
                 rows_of(spark, bench.url, kind, end=f"{day.begin_ms + day.ms // WARM_UP}-0")
-                found[kind][name] = [by_spark(spark, bench.url, kind, number) for _ in range(bench.rounds)]
+                found[kind][name] = by_spark(spark, bench.url, kind, number)
     return found
 
 
@@ -70,6 +71,6 @@ def rows_of(spark: SparkSession, url: str, kind: Kind, **options: str) -> tuple[
     return seen.get["rows"], seen.get["problems"]
 
 
-def _are_all(found: int, number: int, who: str) -> None:
+def _are_all(found: int, number: int, reader: str) -> None:
     if found != number:
-        raise OSError(f"{who} has read {found} of {number} entries")
+        raise OSError(f"{reader} has read {found} of {number} entries")

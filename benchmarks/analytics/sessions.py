@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from services.analytics.session import start
+from services.analytics.spark.session import start
 
 DRIVER_MEMORY = "2g"  # as in the job
 PATIENCE_S = 60.0

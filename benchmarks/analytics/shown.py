@@ -4,110 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.analytics.asking import OURS, THEIRS, crossing
-from benchmarks.analytics.findings import findings, middles, rates_of, ratio
-from benchmarks.analytics.profile import JVM, PYTHON, STORE
+from benchmarks.analytics.findings import findings, rate
+from benchmarks.analytics.job import JAVA, PYTHON
+from benchmarks.analytics.reading import LOOP, ONE, TWO
 from benchmarks.machine import Machine
 from benchmarks.parts import Found, Part, Parts, Row
 from benchmarks.results import median
 
-SMALL = "a small run, not to be quoted"
-ASKED = (*OURS, *THEIRS)
+SMALL = "a small run or a part, not to be quoted"
+RUN = ("records/s", "seconds", "of them with Spark", "memory at most, MiB", "Java", "Python")
+ENGINES = ("Spark", "DuckDB", "Polars")
 
 
 def _reading(found: dict[str, Found]) -> Iterator[Row]:
     for kind, each in found.items():
-        yield [kind, *(f"{median(each[name]):,.0f}" for name in ("loop", "one core", "two cores"))]
+        yield [kind, *(f"{each[name]:,.0f}" for name in (LOOP, ONE, TWO))]
 
 
-def _profile(found: Found) -> Iterator[Row]:
-    for kind, reads in found["reads"].items():
-        for cores, each in reads.items():
-            busy = [each.get(whose, 0.0) for whose in (STORE, JVM, PYTHON)]
-            yield [f"{kind}, {cores}", *(f"{number:.2f}" for number in (*busy, sum(busy)))]
+def _run(name: str, run: Found) -> Row:
+    memory = [f"{run['memory_mib'][of]:,.0f}" for of in ("all", JAVA, PYTHON)]
+    return [name, f"{rate(run):,.0f}", f"{run['seconds']:.1f}", f"{run['spark_s']:.1f}", *memory]
 
 
-def _loops(found: Found) -> str:
-    times = [f"{each:.2f}" for each in sorted(found["loops"])]
-    return f"Two processes that only compute did {', '.join(times)} times as much as one."
+def _job(found: dict[str, Found]) -> Iterator[Row]:
+    for name, run in found.items():
+        yield _run(name, run)
+        for step, seconds in run["steps"].items():
+            yield [f"- {step}", "", f"{seconds:.1f}", *[""] * 4]
 
 
-def _job(found: dict[str, list[Found]]) -> Iterator[Row]:
-    for master, runs in sorted(found.items()):
-        seconds, peak = median(each["seconds"] for each in runs), max(each["peak_mib"] for each in runs)
-        yield [master, f"{median(rates_of(runs)):,.0f}", f"{seconds:.1f}", f"{peak:,.0f}"]
-        for step in runs[0]["steps"]:
-            yield [f"- {step}", "", f"{median(run['steps'][step] for run in runs):.1f}", ""]
+def _cores(found: dict[str, Found]) -> Iterator[Row]:
+    yield from _job({f"local[{cores}]": run for cores, run in found.items()})
 
 
-def _asked(found: Found) -> Iterator[Row]:
-    for each in found["sizes"]:
-        yield [
-            each["what"],
-            f"{each['letters']:,}",
-            *(f"{median(each['seconds'][name]):.2f}" for name in ASKED),
-        ]
+def _days(found: list[Found]) -> Iterator[Row]:
+    for number, run in enumerate(found, 1):
+        yield _run(str(number), run)
 
 
-def _crossing(found: Found) -> str:
-    various = found["variety"]
+def _gold(found: Found) -> Iterator[Row]:
+    for name, each in found["engines"].items():
+        medians = {engine: median(each[engine]) for engine in ENGINES}
+        ratios = [f"{medians[ENGINES[0]] / medians[engine]:.2f}" for engine in ENGINES[1:]]
+        yield [name, f"{each[ENGINES[0]][0]:.2f}", *(f"{each:.2f}" for each in medians.values()), *ratios]
+
+
+def _all_gold(found: Found) -> str:
+    rows = ", ".join(f"{name} {number:,}" for name, number in found["rows"].items())
     return (
-        f"{crossing(found['sizes'])} All four had the same rows. {various['fingerprints']:,} bodies and "
-        f"{various['patterns']:,} errors are different; a queue has {various['reasons']} reasons and "
-        f"{various['origins']} origins at least."
+        f"All gold tables from bronze: {found['seconds']:.1f} s in a new session. Rows: {rows}. All engines had the "
+        "rows of the gold tables."
     )
 
 
-def _edge(found: dict[str, Found]) -> Iterator[Row]:
-    for name, each in found.items():
-        if "note" in each:
-            yield [name, each["note"], *[""] * 5]
-            continue
-        during, without = middles(each, "both")
-        pace, _ = middles(each, "paced")
-        waits = (
-            f"{a / 1000:.2f} / {b / 1000:.2f}" for a, b in (middles(each, "p50_us"), middles(each, "p99_us"))
-        )
-        rates = (f"{during:,.0f} / {without:,.0f}", f"{ratio(each, 'both'):.2f}")
-        name += "" if each["is_over"] else " (it was not over)"
-        yield [name, *rates, f"{pace:,.0f} of {each['pace']:,.0f}", *waits]
-
-
-def _pages(found: dict[str, Found]) -> str:
-    told = [
-        f"{each['pages_s'] / each['seconds']:.0%} ({name}; {1000 * each['pages_s'] / each['pages']:.2f} ms each)"
-        for name, each in found.items()
-        if each.get("pages")
-    ]
-    return f"XRANGEs took of the store's one thread: {', '.join(told)}." if told else ""
-
-
 PARTS = {
-    "reading": Part("Reading alone, records/s", ("", "loop", "Spark, one core", "two cores"), _reading),
-    "profile": Part(
-        "Cores at work while Spark reads", ("", STORE, JVM, PYTHON, "together"), _profile, _loops
+    "reading": Part("Reading alone, records/s", ("", LOOP, f"Spark, {ONE}", TWO), _reading),
+    "cores": Part("The whole job on two cores and on one", ("", *RUN), _cores),
+    "job": Part("The whole job, and the runs after it", ("", *RUN), _job),
+    "gold": Part(
+        "Gold tables from bronze, seconds",
+        ("", "Spark, first", *ENGINES, *(f"Spark / {engine}" for engine in ENGINES[1:])),
+        _gold,
+        _all_gold,
     ),
-    "job": Part(
-        "The whole job, after Spark's start", ("", "records/s", "seconds", "memory at most, MiB"), _job
-    ),
-    "asked": Part("Table `deaths`, seconds", ("", "letters", *ASKED), _asked, _crossing),
-    "edge": Part(
-        "An edge beside a run, with / without it",
-        ("the job", "50 x 1, msg/s", "ratio", "paced, msg/s", "p50 then, ms", "p99 then, ms"),
-        _edge,
-        _pages,
-    ),
+    "ten_days": Part("Dead letters of ten days, one day a run", ("day", *RUN), _days),
 }
 
 
 def caption(found: Found) -> str:
     filled, machine = found["fill"], Machine(**found["machine"])
-    kind = f"medians of {found['rounds']}" if found["rounds"] > 1 else "one round"
     records = (
         f"{filled['letters']:,} dead letters of {filled['queues']} queues and {filled['samples']:,} samples"
     )
     return (
-        f"{found['date'][:10]}, {kind if found['is_full'] else SMALL}: {records}, of {filled['hours']} hours, "
+        f"{found['date'][:10]}, {'one round' if found['is_full'] else SMALL}: {records}, of {filled['hours']} hours, "
         f"{filled['store_mib']:,.0f} MiB in the store; {machine}. Commit {found['commit'] or 'unknown'}."
     )
 

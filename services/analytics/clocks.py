@@ -13,20 +13,23 @@ class ClockWrong(Exception):
     """A clock cannot be right; the text says what to do."""
 
 
-def check(now_ms: int, driver_ms: int, last_ms: int, retention_days: int) -> None:
-    """Raise ClockWrong if the store's clock cannot be right.
+def check_machine(now_ms: int, driver_ms: int) -> None:
+    """Raise ClockWrong if the store's clock is far from this machine's. Both in ms since 1970."""
+    if abs(now_ms - driver_ms) > 1000 * FAR_S:
+        _refuse(now_ms, f"this machine's clock says {_shown(driver_ms)}")
+
+
+def check_last_run(now_ms: int, last_ms: int, retention_days: int) -> None:
+    """Raise ClockWrong if the store's clock went back or jumped since the previous run.
 
     Where store and driver share a clock, only the previous run reveals a jump; so a jump never removes data unasked.
 
     Args:
         now_ms: time of the store.
-        driver_ms: time of this machine.
         last_ms: time of the store at the previous run; 0: there was none.
         retention_days: days that data is kept; 0: unlimited.
     """
     days = min(WEEK_DAYS, retention_days or WEEK_DAYS)
-    if abs(now_ms - driver_ms) > 1000 * FAR_S:
-        _refuse(now_ms, f"this machine's clock says {_shown(driver_ms)}")
     if last_ms and now_ms < last_ms - 1000 * FAR_S:
         _refuse(now_ms, f"it already said {_shown(last_ms)} for the previous run")
     if last_ms and now_ms > last_ms + 1000 * DAY_S * days:

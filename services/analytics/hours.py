@@ -1,15 +1,28 @@
-"""Compute with hours, 'YYYY-MM-DDTHH' in UTC, and their folders day=YYYY-MM-DD/hour=HH."""
+"""Compute with hours, 'YYYY-MM-DDTHH' in UTC, and select their rows."""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, date, datetime, timedelta
-
-from services.analytics.files import Files
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 FORMAT = "%Y-%m-%dT%H"
-DAY = re.compile(r"day=[12][0-9]{3}-[0-9]{2}-[0-9]{2}")
-HOUR = re.compile(r"hour=([01][0-9]|2[0-3])")
+HOUR_MS = 3_600_000
+HOUR = ("day", "hour")  # the first columns of all tables but `runs`
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Consecutive hours."""
+
+    first: str  # '': no hour is known
+    last: str
+    hours: int
+    known: tuple[str, ...] = ()  # hours with rows in a table
+
+    def all(self) -> list[str]:
+        """Return every hour, with or without rows."""
+        return [later(self.first, number) for number in range(self.hours)] if self.first else []
 
 
 def later(hour: str, by: int) -> str:
@@ -27,52 +40,35 @@ def has_ended(hour: str, now_ms: int) -> bool:
     return hour < hour_at(now_ms)
 
 
-def hour_path(hour: str) -> str:
-    """Return the folder of an hour."""
-    day, _, number = hour.partition("T")
-    return f"day={day}/hour={number}"
+def span_ending(last: str, hours: int) -> Span:
+    """Return the span of hours that ends with `last`."""
+    return Span(later(last, 1 - hours), last, hours)
 
 
-def days_below(files: Files, path: str) -> list[str]:
-    """Return the days of a folder in order; folders with other names are ignored."""
-    return [
-        each.name.removeprefix("day=") for each in files.list(path) if each.is_folder and _is_day(each.name)
-    ]
+def span_of(known: Iterable[str], hours: int) -> Span:
+    """Return the last hours up to the newest known one."""
+    ordered = sorted(known)
+    if not ordered:
+        return Span("", "", hours)
+    ending = span_ending(ordered[-1], hours)
+    return replace(ending, known=tuple(hour for hour in ordered if hour >= ending.first))
 
 
-def hours_of_day(files: Files, path: str, day: str) -> set[str]:
-    """Return the hours of a day in a folder."""
-    return {
-        f"{day}T{hour.name.removeprefix('hour=')}"
-        for hour in files.list(f"{path}/day={day}")
-        if hour.is_folder and HOUR.fullmatch(hour.name)
-    }
+def condition(hours: Iterable[str]) -> str:
+    """Return the SQL condition for rows of these hours; the days stand alone too, as they prune partitions."""
+    days: dict[str, list[str]] = {}
+    for hour in sorted(hours):
+        days.setdefault(hour[:10], []).append(hour[11:])
+    if not days:
+        return "false"
+    within = " OR ".join(f"(day = '{day}' AND hour IN ({_texts(of)}))" for day, of in days.items())
+    return f"day IN ({_texts(days)}) AND ({within})"
 
 
-def hours_below(files: Files, path: str, first: str = "") -> set[str]:
-    """Return the hours of a folder from `first` on, without listing earlier days."""
-    days = (day for day in days_below(files, path) if day >= first[:10])
-    return {hour for day in days for hour in hours_of_day(files, path, day) if hour >= first}
+def between(first: str, last: str) -> str:
+    """Return the SQL condition for rows of the hours from `first` to `last`; it prunes partitions, too."""
+    return f"day BETWEEN '{first[:10]}' AND '{last[:10]}' AND concat(day, 'T', hour) BETWEEN '{first}' AND '{last}'"
 
 
-class Hours:
-    """The hours of a folder; each day is listed once, when one of its hours is asked for."""
-
-    def __init__(self, files: Files, path: str) -> None:
-        self._files = files
-        self._path = path
-        self._days = frozenset(days_below(files, path))
-        self._found: dict[str, set[str]] = {}
-
-    def __contains__(self, hour: str) -> bool:
-        day = hour[:10]
-        if day in self._days and day not in self._found:
-            self._found[day] = hours_of_day(self._files, self._path, day)
-        return hour in self._found.get(day, ())
-
-
-def _is_day(name: str) -> bool:
-    try:
-        return bool(DAY.fullmatch(name) and date.fromisoformat(name.removeprefix("day=")))
-    except ValueError:
-        return False
+def _texts(words: Iterable[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
-from services.analytics.documents import NOTHING_ELSE
-from services.analytics.redaction import trouble
+from services.analytics.cleaning.fingerprint import FINGERPRINTED
+from services.analytics.cleaning.redaction import trouble
 from services.outside.url import BadUrl
 from services.store.redis import StoreUrl, check_files
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-FILES = (".json", ".writing")  # endings of files beside the folders of runs
 LATEST = "latest"  # name of the newest report in the output
 # with the number of failures a task may have, and white space where Spark allows it
 LOCAL = re.compile(r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?", re.ASCII)
@@ -22,19 +19,19 @@ MEMORY = re.compile(r"([0-9]{1,15})([kmgt]?)")  # as Java's -Xmx has it
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 LEAST_MEMORY = 450 << 20  # Spark does not start with less
 CONF = re.compile(r"spark\.[^=\s]+=.*", re.DOTALL)
-FINGERPRINTED = 4096  # octets of a body that its fingerprint covers
 MOST_DAYS = 36_500  # a century, which keeps all dates within the calendar
 MOST_DIGITS = 9  # of a number of octets; a value in Redis has at most 512 MiB
-# Least and greatest values. They are frozen in the plan, so invalid ones are rejected before.
-SHAPES: dict[str, tuple[int, int]] = {
-    "late_hours": (0, 24 * MOST_DAYS),
+BODIES = re.compile(rf"none|full|[0-9]{{1,{MOST_DIGITS}}}")
+BOUNDS: dict[str, tuple[float, float]] = {  # least and greatest values
     "retention_days": (0, MOST_DAYS),
     "week_days": (1, MOST_DAYS),
     "top": (1, 1_000_000),
     "report_hours": (1, 168),
     "clock_slack_s": (0, 86_400 * MOST_DAYS),
+    "patience_s": (0.1, 86_400),
+    "maintenance_s": (1, 86_400),
+    "continuous_s": (0, 86_400),
 }
-TIMES_S: dict[str, tuple[float, float]] = {"lock_s": (1, 86_400), "patience_s": (0.1, 86_400)}
 
 
 class SettingsError(ValueError):
@@ -42,28 +39,59 @@ class SettingsError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """All settings that decide what a run writes. They are frozen in the plan, so that a repeated run does the same."""
+class Settings:
+    """All settings of a run."""
 
-    __pydantic_config__ = NOTHING_ELSE
-
-    bodies: str = "none"  # none, full, or the octets of each body to archive
-    redact: tuple[str, ...] = ()  # RE2 patterns; matches are not archived
-    late_hours: int = 48  # older hours than this before the newest one are closed
+    store: str = field(repr=False)  # may contain a password
+    output: str
+    run: str
+    bodies: str = "none"  # none, full, or the octets of each body to keep
+    redact: tuple[str, ...] = ()  # RE2 patterns; matches are not kept
     retention_days: int = 0  # older data is removed; 0: never
     week_days: int = 7  # history that changes are compared with
     top: int = 50  # rows of a queue and hour in origins and failures
     objective: float = 0.999  # share of puts to be accepted; the rest is the error budget
     report_hours: int = 24  # hours that a report covers
     clock_slack_s: int = 3600  # how far a record's time may be ahead of the store's clock
-    # taken from the run that carries a plan out, not from the plan, so that a loss can be accepted later
     fail_on_loss: bool = True
+    accept_clock: bool = False  # trust the store's clock
+    accept_store: bool = False  # accept another store than before
+    recompute: bool = False  # compute the gold tables of all hours
+    master: str = ""  # '': that of spark-submit, otherwise local[*]
+    driver_memory: str = "2g"
+    conf: tuple[str, ...] = ()  # additional Spark settings, NAME=VALUE each
+    patience_s: float = 30.0  # how long an unavailable store is retried
+    maintenance_s: float = 120.0  # after which OPTIMIZE, and VACUUM, begin no further step
+    continuous_s: float = 0.0  # seconds from one run to the next; 0: one run
 
     def __post_init__(self) -> None:
         """Check all values. Raises SettingsError."""
-        for name, bounds in SHAPES.items():
-            _check(name, getattr(self, name), bounds)
-        if self.bodies not in ("none", "full") and not _is_size(self.bodies):
+        for name, (least, most) in BOUNDS.items():
+            if not least <= getattr(self, name) <= most:  # also false for NaN
+                raise SettingsError(f"{name} {getattr(self, name)}: use a number from {least} to {most}")
+        self._check_run()
+        self._check_places()
+        self._check_content()
+        check_spark(self.master, self.driver_memory, self.conf)
+
+    def _check_run(self) -> None:
+        if not RUN.fullmatch(self.run):
+            raise SettingsError(
+                f"run id {self.run!r}: use up to 100 letters, digits, '.', '_' and '-', starting with a letter or digit"
+            )
+        if self.run == LATEST:
+            raise SettingsError(f"run id {LATEST!r}: the name is that of the newest report; use another name")
+
+    def _check_places(self) -> None:
+        try:
+            check_files(StoreUrl.parse(self.store))
+        except BadUrl as error:
+            raise SettingsError(f"store: {error}") from None
+        if not self.output:
+            raise SettingsError("output is empty: give a folder, or s3a://bucket/path")
+
+    def _check_content(self) -> None:
+        if not BODIES.fullmatch(self.bodies):
             raise SettingsError(
                 f"bodies {self.bodies!r}: use none, full, or a number of octets of at most {MOST_DIGITS} digits"
             )
@@ -74,23 +102,6 @@ class Shape:
             raise SettingsError(
                 f"objective {self.objective}: use a number above 0 and below 1, such as 0.999"
             )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the settings as a JSON document."""
-        return {**asdict(self), "redact": list(self.redact)}
-
-    def laxer_than(self, other: Shape) -> list[str]:
-        """Return the names of settings with which this archives more than the other: secrets or bodies."""
-        kept = {
-            "redact": not {*other.redact} <= {*self.redact},
-            "bodies": _octets_kept(self.bodies) > _octets_kept(other.bodies),
-        }
-        return [name for name, is_laxer in kept.items() if is_laxer]
-
-    def keeping(self, other: Shape) -> Shape:
-        """Return settings that remove nothing that the other keeps."""
-        days = (self.retention_days, other.retention_days)
-        return replace(self, retention_days=0 if 0 in days else max(days))
 
     def read_bodies(self) -> str:
         """Return how much of each body must be read, as the option `bodies` of the data source.
@@ -104,67 +115,17 @@ class Shape:
         return str(max(int(self.bodies), FINGERPRINTED))
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """All settings of a run."""
-
-    store: str = field(repr=False)  # may contain a password
-    output: str
-    run: str
-    shape: Shape = field(default_factory=Shape)
-    master: str = ""  # '': that of spark-submit, otherwise local[*]
-    driver_memory: str = "2g"
-    conf: tuple[str, ...] = ()  # additional Spark settings, NAME=VALUE each
-    lock_s: float = 120.0  # a lock that is not renewed for this long expires
-    patience_s: float = 30.0  # how long an unavailable store is retried
-    accept_clock: bool = False  # trust the store's clock
-    accept_store: bool = False  # accept another store than before
-
-    def __post_init__(self) -> None:
-        """Check all values. Raises SettingsError."""
-        if not RUN.fullmatch(self.run):
-            raise SettingsError(
-                f"run id {self.run!r}: use up to 100 letters, digits, '.', '_' and '-', starting with a letter or digit"
-            )
-        try:
-            check_files(StoreUrl.parse(self.store))
-        except BadUrl as error:
-            raise SettingsError(f"store: {error}") from None
-        if not self.output:
-            raise SettingsError("output is empty: give a folder, or s3a://bucket/path")
-        if self.run.endswith(FILES):
-            raise SettingsError(
-                f"run id {self.run!r}: the ending is reserved for files of the output; use another name"
-            )
-        if self.run == LATEST:
-            raise SettingsError(
-                f"run id {LATEST!r}: the name is reserved for the newest report; use another name"
-            )
-        for name, bounds in TIMES_S.items():
-            _check(name, getattr(self, name), bounds)
-        if self.master and not MASTER.fullmatch(self.master):
-            raise SettingsError(
-                f"--master {self.master!r}: use a Spark master: local[2], spark://host:7077, k8s://https://host or yarn"
-            )
-        found = MEMORY.fullmatch(self.driver_memory.lower())
-        if not found or int(found[1]) * UNITS[found[2]] < LEAST_MEMORY:
-            raise SettingsError(
-                f"--driver-memory {self.driver_memory!r}: use a size such as 2g or 1500m, at least 450m"
-            )
-        for each in self.conf:
-            if not CONF.fullmatch(each):
-                raise SettingsError(f"conf {each!r}: use NAME=VALUE, such as spark.local.dir=/scratch")
-
-
-def _check(name: str, value: float, bounds: tuple[float, float]) -> None:
-    least, most = bounds
-    if not least <= value <= most:  # also false for NaN
-        raise SettingsError(f"{name} {value}: use a number from {least} to {most}")
-
-
-def _octets_kept(bodies: str) -> float:
-    return {"none": -1, "full": math.inf}[bodies] if bodies in ("none", "full") else int(bodies)
-
-
-def _is_size(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
+def check_spark(master: str, driver_memory: str, conf: tuple[str, ...]) -> None:
+    """Check the settings of Spark. Raises SettingsError."""
+    if master and not MASTER.fullmatch(master):
+        raise SettingsError(
+            f"--master {master!r}: use a Spark master: local[2], spark://host:7077, k8s://https://host or yarn"
+        )
+    found = MEMORY.fullmatch(driver_memory.lower())
+    if not found or int(found[1]) * UNITS[found[2]] < LEAST_MEMORY:
+        raise SettingsError(
+            f"--driver-memory {driver_memory!r}: use a size such as 2g or 1500m, at least 450m"
+        )
+    for each in conf:
+        if not CONF.fullmatch(each):
+            raise SettingsError(f"conf {each!r}: use NAME=VALUE, such as spark.local.dir=/scratch")

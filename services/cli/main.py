@@ -28,6 +28,7 @@ MODULES = {
     "log": "services.cli.commands.log",
     "ring": "services.cli.commands.ring",
     "report": "services.cli.commands.report",
+    "analytics": "services.cli.commands.analytics",
     "sysv": "services.cli.commands.sysv",
     "console": "services.cli.commands.console",
     "config": "services.cli.commands.config",

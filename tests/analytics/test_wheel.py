@@ -21,7 +21,8 @@ def test_the_data_source_is_where_spark_looks(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "pyspark_redis_stream.py" in names
-    assert "services/analytics/source.py" in names
+    assert "services/redis_stream/source.py" in names
+    assert "services/analytics/spark/jars.lock" in names
     assert {f"services/analytics/report/{name}" for name in (TEMPLATE, STYLE)} <= {*names}
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,24 @@ import pytest
 from rich.console import Console
 
 from benchmarks.analytics import __main__ as command
-from benchmarks.analytics import asking, beside
+from benchmarks.analytics import engines, runs, shown
+from benchmarks.analytics.bench import Bench, fill
 from benchmarks.analytics.filling import Day
-from benchmarks.analytics.job import yield_to_all
+from benchmarks.analytics.findings import findings
+from benchmarks.analytics.job import Ended
 from benchmarks.analytics.letters import EDGES, KINDS, ORIGINS, REASONS, UNIQUE, drawn, letters
 from benchmarks.analytics.samples import samples
 from benchmarks.kept import Kept, result_name
 from benchmarks.machine import describe
-from services.analytics.fingerprint import fingerprints, patterns
+from benchmarks.peers.redis import Store
+from benchmarks.process import workshop
+from services.analytics import delta
+from services.analytics.cleaning.fingerprint import fingerprints, patterns
+from services.analytics.tables import ALL, BRONZE, SUMS
+from services.redis_stream.schema import Kind
 
 DAY = Day(12_000, 900, 1_795_000_000_000)
 KEYS = [(f"orders.{number}", f"key{number}") for number in range(8)]
-TINY = beside.Looks(1, 0.2, beside.CONDITIONS[1:2])  # the idle class is left out: there the job may never run
 
 
 def parsed(command_octets: bytes) -> dict[str, bytes]:
@@ -95,10 +102,20 @@ def test_a_smaller_run_or_a_part_never_has_the_full_ones_name() -> None:
         options = command.parse(words)
         return result_name(command.NAME, command.smaller(options), options.only)
 
-    assert name() == name("--rounds", "3") == "analytics"
+    assert name() == name("--ten-days") == "analytics"
     assert name("--records", "5000") == "analytics-5000"
     assert name("--hours", "1", "--only", "job") == "analytics-1h-job"
-    assert name("--only", "read", "--only", "edge") == "analytics-edge-read"
+    assert name("--only", "reading", "--only", "gold") == "analytics-gold-reading"
+
+
+def test_ten_days_are_run_only_when_asked_for() -> None:
+    def parts(*words: str) -> list[str]:
+        return command.wanted(command.parse(words))
+
+    assert parts() == ["reading", "cores", "job", "gold"]
+    assert parts("--only", "gold", "--only", "job") == ["job", "gold"]
+    assert parts("--only", "ten_days") == ["ten_days"]
+    assert parts("--only", "job", "--ten-days") == ["job", "ten_days"]
 
 
 def test_previous_results_are_kept_until_the_run_finishes(tmp_path: Path) -> None:
@@ -115,47 +132,126 @@ def test_a_part_that_fails_costs_no_other(tmp_path: Path, monkeypatch: pytest.Mo
     def broken(_: Any) -> None:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(command, "fill", lambda *_: {"letters": 0})
-    parts = {"read": ("reading", broken), "job": ("job", lambda _: {"runs": 1})}
-    monkeypatch.setattr(command, "parts", lambda _: parts)
+    monkeypatch.setattr(command, "fill", lambda _: {"letters": 0})
+    monkeypatch.setattr(command, "PARTS", {"reading": broken, "job": lambda _: {"runs": 1}})
     with open(os.devnull, "w") as nowhere:
-        found = command.run(command.parse(["--results", str(tmp_path)]), Console(file=nowhere), TINY)
+        found = command.run(command.parse(["--results", str(tmp_path)]), Console(file=nowhere))
     assert (found["failed"], found["job"]) == ({"reading": "the disk is gone"}, {"runs": 1})
 
 
-def test_an_idle_session_has_the_least_share() -> None:
-    """Check that the autogroup's priority is lowered too: the idle class applies only within a session's group.
+def test_each_of_ten_runs_finds_one_day_in_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[int] = []
 
-    A kernel without autogroups needs no change, and the call succeeds.
-    """
-    group = Path("/proc/self/autogroup")
-    if not group.exists():
-        yield_to_all(os.getpid())
-        return
-    with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
-        yield_to_all(process.pid)
-        said = Path(f"/proc/{process.pid}/autogroup").read_text()
-        process.kill()
-    assert said.split()[1:] == ["nice", "19"]
-    assert group.read_text() != said
+    def seen(bench: Bench, _output: str, _run: str) -> Ended:
+        with bench.server.connect() as connection:
+            last = [connection.xinfo_stream(key)["last-generated-id"] for key in bench.dead]
+            ends.append(max(int(each.split(b"-")[0]) for each in last))
+            return Ended(9.0, 5.0, {"all": 900.0}, {}, sum(map(connection.xlen, bench.dead)), 0)
 
-
-def sizes(**seconds: list[float]) -> list[dict[str, Any]]:
-    """Return the seconds by program for 100, 200... letters."""
-    names = {"job": "the job", "sql": "Spark SQL", "duck": "DuckDB", "pandas": "pandas"}
-    return [
-        {"letters": 100 * (at + 1), "seconds": {names[who]: [each[at]] for who, each in seconds.items()}}
-        for at in range(len(seconds["job"]))
-    ]
+    monkeypatch.setattr(Bench, "run", seen)
+    with workshop() as place:
+        bench = Bench(place, Store(place), lambda _: None, records=400, hours=24)
+        filled = fill(bench)
+        assert (filled["letters"], filled["samples"], filled["queues"]) == (400, 400, 200)
+        days = runs.measure_days(bench)
+    assert [each["dead"] for each in days] == [400] * 10
+    assert [later - before for before, later in pairwise(ends)] == [24 * 3_600_000] * 9
 
 
-def test_crossing_size_is_reported() -> None:
-    said = asking.crossing(sizes(job=[9, 3, 3], sql=[5, 5, 5], duck=[1, 4, 6], pandas=[2, 6, 9]))
-    assert said == "Spark wins from 200 letters on: the job took 3.00 s and DuckDB 4.00 s."
+def ran(records: int, seconds: float, mib: float = 1000.0) -> dict[str, Any]:
+    """Return the figures of a run as they are kept."""
+    memory = {"all": mib, "java": mib - 300, "python": 300.0}
+    steps = {"gold": seconds - 1}
+    of_run = {"seconds": seconds + 5, "spark_s": seconds, "memory_mib": memory, "steps": steps}
+    return {**of_run, "dead": records, "samples": records}
 
 
-def test_missing_crossing_is_reported() -> None:
-    said = asking.crossing(sizes(job=[9, 3, 8], sql=[5, 5, 5], duck=[1, 4, 2], pandas=[2, 6, 9]))
-    assert said == (
-        "Spark is never fastest up to 300 letters on this machine; there Spark SQL took 5.00 s and DuckDB 2.00 s."
-    )
+FOUND: dict[str, Any] = {
+    "reading": {
+        "dead": {"loop": 150_000.0, "one core": 200_000.0, "two cores": 300_000.0},
+        "samples": {"loop": 90_000.0, "one core": 130_000.0, "two cores": 190_000.0},
+    },
+    "cores": {"1": ran(5_000_000, 150), "2": ran(5_000_000, 80)},
+    "job": {
+        "all records": ran(5_000_000, 80),
+        "nothing new": {**ran(0, 2), "spark_s": 0.0},
+        "2,000 new letters": ran(2000, 30, mib=2100),
+    },
+    "gold": {"seconds": 21.0, "rows": {"deaths": 9}, "engines": {}},
+    "ten_days": [ran(5_000_000, 80, mib=1900 + number) for number in range(10)],
+}
+
+
+def test_missed_goals_are_shown_with_their_numbers() -> None:
+    found = {(each.measure, each.what): (round(each.value, 3), each.verdict) for each in findings(FOUND)}
+    assert found == {
+        ("reading", "dead read by Spark on two cores"): (300_000, "met"),
+        ("reading", "samples read by Spark on two cores"): (190_000, "missed"),
+        ("cores", "the whole job, two cores / one"): (1.875, "met"),
+        ("job", "the whole job on two cores, after Spark's start"): (125_000, "missed"),
+        ("job", "the same, least rate"): (125_000, "met"),
+        ("job", "its memory at most, all processes"): (2100, "missed"),
+        ("gold", "all gold tables of the day"): (21, "missed"),
+        ("ten_days", "memory at most in 10 days, a run each"): (1909, "met"),
+    }
+    machine = {**dict.fromkeys(("processor", "system", "kernel", "python", "filesystem"), "x")}
+    numbers = dict.fromkeys(("cores", "memory_gib", "fdatasync_us", "load"), 1)
+    head = {"date": "2026-11-29", "is_full": True, "failed": {}, "commit": "", "machine": machine | numbers}
+    filled = {"letters": 5, "samples": 5, "queues": 200, "hours": 24, "store_mib": 9}
+    text = shown.SHOWN.markdown({**FOUND, **head, "fill": filled})
+    job = "the whole job on two cores, after Spark's start"
+    assert f"| {job} | 125,000 records/s | >= 145000 | missed |" in text
+    assert "| nothing new | 0 | 7.0 | 0.0 | 1,000 | 700 | 300 |" in text
+
+
+@pytest.fixture
+def bronze(tmp_path: Path) -> Path:
+    """Return an output with 200 letters and samples of three queues."""
+    delta.create(str(tmp_path), ALL)
+    died = datetime(2026, 11, 29, 5, tzinfo=UTC)
+    of = {
+        "day": "2026-11-29",
+        "hour": "05",
+        "domain": "main",
+        "edge": "tmq",
+        "reason": "expired",
+        "died": died,
+    }
+    dead, measured = list[dict[str, Any]](), list[dict[str, Any]]()
+    for at in range(200):
+        each = {**of, "queue": f"q{at % 3}", "kind": "queue", **dict.fromkeys(SUMS, at)}
+        each |= {"size": at, "acquired": at % 5, "redriven": at % 2}
+        dead.append({**each, "enqueued": died - timedelta(milliseconds=at**2)})
+        measured.append(each)
+    delta.append(str(tmp_path), BRONZE[Kind.DEAD], dead)
+    delta.append(str(tmp_path), BRONZE[Kind.SAMPLES], measured)
+    return tmp_path
+
+
+def test_engines_count_deaths_by_age(bronze: Path) -> None:
+    question = engines.QUESTIONS["deaths"]
+    found = question.by_duckdb(bronze)
+    assert question.by_polars(bronze).equals(found)
+    first = found.to_pylist()[0]
+    assert (first["queue"], first["hour"], first["count"], first["redriven"]) == ("q0", "05", 67, 33)
+    assert first["octets"] == sum(range(0, 200, 3))
+    # up to 1, 5, 10, 50, 100 and 500 ms, and 1, 5, 10 and 60 s
+    assert first["age"] == [1, 0, 1, 1, 1, 4, 3, 13, 10, 33, *[0] * 6]
+    assert first["acquired_mean"] == round(sum(at % 5 for at in range(0, 200, 3)) / 67, 6)
+
+
+def test_engines_sum_traffic(bronze: Path) -> None:
+    question = engines.QUESTIONS["traffic, sums"]
+    found = question.by_duckdb(bronze)
+    assert question.by_polars(bronze).equals(found)
+    assert [row["out_octets"] for row in found.to_pylist()] == [sum(range(at, 200, 3)) for at in range(3)]
+
+
+def test_answer_that_differs_from_gold_is_an_error(bronze: Path) -> None:
+    question = engines.QUESTIONS["traffic, sums"]
+    found = question.by_duckdb(bronze)
+    engines.check(found, found, "traffic by DuckDB")
+    with pytest.raises(OSError, match=r"traffic by DuckDB: .*'q0'.* is not .*'q1'"):
+        engines.check(found, found.slice(1), "traffic by DuckDB")
+    with pytest.raises(OSError, match="3 rows are not 0"):
+        engines.check(found, question.gold(bronze), "traffic by DuckDB")

@@ -8,27 +8,28 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.analytics import __main__ as command
-from benchmarks.analytics import asking, beside, profile, reading, shown
+from benchmarks.analytics import gold, reading, shown
 from benchmarks.analytics.findings import findings
 from benchmarks.analytics.sessions import session
 from benchmarks.kept import write_docs
 from benchmarks.machine import describe
-from tests.analytics.spark.jvm import SHORT_LIVED
+from tests.redis_stream.spark.jvm import SHORT_LIVED
 
 # it starts Spark four times
 pytestmark = pytest.mark.timeout(1200)
-TINY = beside.Looks(1, 0.2, beside.CONDITIONS[1:2])  # the idle class is left out: there the job may never run
+RECORDS = 700
 
 
 @contextmanager
 def briefly() -> Iterator[None]:
-    """Shorten the measurements, and use one JVM for all numbers of cores."""
+    """Shorten the measurements, and use one JVM of this process for all numbers of cores."""
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
 
@@ -40,10 +41,9 @@ def briefly() -> Iterator[None]:
         def shared(_: int) -> Iterator[SparkSession]:
             yield only()
 
-        for part in (reading, profile, asking):
+        for part in (reading, gold):
             patch.setattr(part, "session", shared)
-        patch.setattr(profile, "LOOP_S", 0.05)
-        patch.setattr(beside, "MOST_S", 0.5)
+        patch.setattr(gold, "TIMES", 1)
         patch.setattr(command, "describe", partial(describe, watched_s=0.2))
         for name, value in SHORT_LIVED.items():
             patch.setenv(name, value)
@@ -52,36 +52,56 @@ def briefly() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the results of a whole run with 2,000 letters and samples."""
+    """Return the results of a whole run with 700 letters and samples."""
     folder = tmp_path_factory.mktemp("results")
     with open(os.devnull, "w") as nowhere, briefly():
-        options = command.parse(["--records", "2000", "--hours", "2", "--results", str(folder)])
-        command.run(options, Console(file=nowhere), TINY)
+        options = command.parse(["--records", str(RECORDS), "--hours", "2", "--results", str(folder)])
+        command.run(options, Console(file=nowhere))
     (path,) = folder.iterdir()
     return path
 
 
-def test_the_whole_benchmark_runs_to_its_end(whole: Path) -> None:
-    found = json.loads(whole.read_text())
+@pytest.fixture(scope="module")
+def found(whole: Path) -> dict[str, Any]:
+    return dict(json.loads(whole.read_text()))
+
+
+def test_the_whole_benchmark_runs_to_its_end(whole: Path, found: dict[str, Any]) -> None:
     assert found["failed"] == {}, found["failed"]
-    assert whole.name == "analytics-2000-2h.json"
-    assert (found["rounds"], found["is_full"]) == (1, False)
-    assert {run["dead"] for runs in found["job"].values() for run in runs} == {2000}
-    assert [each["letters"] for each in found["asked"]["sizes"]][-2:] == [2000, 8000]
-    for cores in (each for reads in found["profile"]["reads"].values() for each in reads.values()):
-        assert cores.keys() == {"store", "JVM", "Python"}
-        assert cores["JVM"] > 0
-        assert sum(cores.values()) <= (os.cpu_count() or 1) * 1.2
-    assert all(each > 0 for each in found["profile"]["loops"])
-    (seen,) = found["edge"].values()
-    assert seen["during"]
-    assert all(each["both"] > 0 and each["paced"] > 0 for each in (*seen["during"], *seen["without"]))
+    assert whole.name == "analytics-700-2h.json"
+    assert not found["is_full"]
+    assert found["reading"].keys() == {"dead", "samples"}
+    assert all(rate > 0 for each in found["reading"].values() for rate in each.values())
 
 
-def test_each_wanted_figure_has_a_verdict(whole: Path) -> None:
-    found = json.loads(whole.read_text())
+def test_runs_read_every_record_once(found: dict[str, Any]) -> None:
+    read = {name: (run["dead"], run["samples"]) for name, run in found["job"].items()}
+    assert read == {
+        "all records": (RECORDS, RECORDS),
+        "nothing new": (0, 0),
+        "2,000 new letters": (2000, 0),
+    }
+    assert {name: run["dead"] for name, run in found["cores"].items()} == {"1": RECORDS, "2": RECORDS}
+    first = found["job"]["all records"]
+    assert first == found["cores"]["2"]
+    assert first["steps"].keys() >= {"ingest_dead", "ingest_samples", "gold", "report"}
+    assert 0 < first["spark_s"] < first["seconds"]
+    memory = first["memory_mib"]
+    assert 100 < memory["java"] < memory["all"] <= memory["java"] + memory["python"]
+
+
+def test_each_engine_has_the_rows_of_gold(found: dict[str, Any]) -> None:
+    """Check that the tables were compared: the run fails if an answer differs from the gold table."""
+    assert found["gold"]["engines"].keys() == {"deaths", "traffic, sums"}
+    for seconds in found["gold"]["engines"].values():
+        assert seconds.keys() == {"Spark", "DuckDB", "Polars"}
+    rows = found["gold"]["rows"]
+    assert all(rows[name] for name in ("traffic", "depths", "edges", "deaths", "origins", "failures"))
+
+
+def test_each_goal_has_a_verdict(found: dict[str, Any]) -> None:
     wanted = findings(found)
-    assert {each.measure for each in wanted} == {"reading", "job", "edge"}
+    assert {each.measure for each in wanted} == {"reading", "job", "cores", "gold"}
     assert {each.verdict for each in wanted} <= {"met", "missed"}
     text = shown.SHOWN.markdown(found)
     assert "| the whole job on two cores, after Spark's start |" in text
@@ -89,16 +109,14 @@ def test_each_wanted_figure_has_a_verdict(whole: Path) -> None:
     console = Console(record=True, width=200, file=open(os.devnull, "w"))  # noqa: SIM115
     shown.SHOWN.show(found, console)
     console.file.close()
-    assert "The whole job, after Spark's start" in console.export_text()
+    assert "The whole job, and the runs after it" in console.export_text()
 
 
-def test_the_page_is_written_between_its_markers(whole: Path, tmp_path: Path) -> None:
+def test_the_page_is_written_between_its_markers(whole: Path, found: dict[str, Any], tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
     page.write_text("before\n<!-- analytics:begin -->\n<!-- analytics:end -->\nafter\n")
-    assert (
-        write_docs(page, whole, command.NAME, shown.SHOWN.markdown)
-        == "benchmarks.md shows analytics-2000-2h.json"
-    )
-    assert shown.SHOWN.markdown(json.loads(whole.read_text())) in page.read_text()
+    said = write_docs(page, whole, command.NAME, shown.SHOWN.markdown)
+    assert said == "benchmarks.md shows analytics-700-2h.json"
+    assert shown.SHOWN.markdown(found) in page.read_text()
     with pytest.raises(ValueError, match="not there yet"):
         write_docs(page, tmp_path / "none.json", command.NAME, shown.SHOWN.markdown)

@@ -315,6 +315,17 @@ SWITCHES = (
         beside={"analytics": {"enabled": True, "output": SHARED}},
         has=lambda r: "--master=k8s://https://kubernetes.default.svc" in _analytics(r),
     ),
+    Switch(
+        "analytics.metrics.enabled",
+        (f"PodMonitor/{NAME}-analytics",),
+        beside=together(ANALYTICS, nested("monitoring.podMonitor.enabled", True)),
+        has=lambda r: "--conf=spark.ui.enabled=true" in _analytics(r),
+    ),
+    Switch(
+        "analytics.eventLog",
+        beside=ANALYTICS,
+        has=lambda r: "--conf=spark.eventLog.enabled=true" in _analytics(r),
+    ),
     Switch("helmTest.enabled", (f"Pod/{NAME}-test", f"ConfigMap/{NAME}-test")),
 )
 

@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from services.analytics.__main__ import analytics
-from services.analytics.settings import Settings, Shape
+from services.analytics.__main__ import run_command
+from services.analytics.settings import Settings
 from tests.chart.chart import FULL, NAME, NAMESPACE, Rendered, Values, nested, render
-from tests.chart.flows import COMPONENT, Flows
-from tests.chart.switches import EXECUTORS, EXTERNAL, SHARED
+from tests.chart.flows import COMPONENT, Flows, selects
+from tests.chart.switches import EXECUTORS, EXTERNAL
 
 CRONJOB = f"CronJob/{NAME}-analytics"
 RUN = "$(RUN_NAME)-$(RUN_UID)"
 ON: Values = nested("analytics.enabled", True)
-SPARK: Values = {
-    "analytics": {"enabled": True, "mode": "scheduledSparkApplication", "output": SHARED},
-}
+METRICS: Values = nested("analytics.metrics.enabled", True)
+OUTPUT = "/output/analytics"
 
 
 def flags(rendered: Rendered) -> dict[str, Any]:
     """Return the flags as the job parses them."""
-    words = [word.replace("$$", "$") for word in rendered.container(CRONJOB)["args"]]
-    context = analytics.make_context("analytics", words, auto_envvar_prefix=None)
+    command, *words = (word.replace("$$", "$") for word in rendered.container(CRONJOB)["args"])
+    assert command == "run"
+    context = run_command.make_context("run", words, auto_envvar_prefix=None)
     return dict(context.params)
 
 
@@ -34,21 +34,16 @@ def _a_store(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_defaults_are_those_of_the_job() -> None:
-    found, shape = flags(render(ON)), Shape()
-    assert (found["bodies"], found["redact"], found["objective"]) == ("none", (), shape.objective)
-    assert (found["late_hours"], found["week_days"], found["top"]) == (48, 7, 50)
-    assert (found["retention_days"], found["fail_on_data_loss"]) == (0, True)
-    assert (found["output"], found["run_id"], found["conf"]) == ("/output", RUN, ())
-    assert (found["report_hours"], found["clock_slack"]) == (shape.report_hours, shape.clock_slack_s)
-    assert (found["lock_s"], found["patience_s"]) == (120.0, 30.0)
-    assert (found["master"], found["driver_memory"]) == ("local[*]", "2048m")  # of 4Gi
+    found = flags(render(ON))
+    own = {"output": OUTPUT, "run_id": RUN, "master": "local[*]", "driver_memory": "2048m"}  # half of 4Gi
+    of_job = run_command.make_context("run", [f"--output={OUTPUT}"], auto_envvar_prefix=None).params
+    assert found == {**of_job, **own}
 
 
 def test_values_reach_the_job() -> None:
     fields = {
         "bodies": 512,
         "redact": [r"\d{16}$", "a $(POD_NAME) $$"],
-        "lateHours": 3,
         "retentionDays": 30,
         "weekDays": 2,
         "top": 5,
@@ -56,19 +51,19 @@ def test_values_reach_the_job() -> None:
         "failOnDataLoss": False,
         "reportHours": 168,
         "clockSlackSeconds": 90,
-        "lockSeconds": 2.5,
+        "maintenanceSeconds": 2.5,
         "patienceSeconds": 600,
     }
     own = {"job": fields, "arguments": ["--top=6"], "sparkConf": {"spark.local.dir": "/a b"}}
-    found = flags(render(ON, {"analytics": own}))
-    assert (found["bodies"], found["objective"]) == ("512", 0.99)
+    found = flags(render(ON, {"analytics": own}, nested("analytics.output.folder", "a/b")))
+    assert (found["bodies"], found["objective"], found["output"]) == ("512", 0.99, "/output/a/b")
     assert found["redact"] == (r"\d{16}$", "a $(POD_NAME) $$")
-    assert (found["late_hours"], found["retention_days"], found["week_days"]) == (3, 30, 2)
+    assert (found["retention_days"], found["week_days"]) == (30, 2)
     assert (found["report_hours"], found["clock_slack"], found["fail_on_data_loss"]) == (168, 90, False)
-    assert (found["lock_s"], found["patience_s"]) == (2.5, 600.0)
+    assert (found["maintenance_s"], found["patience_s"]) == (2.5, 600.0)
     assert found["top"] == 6  # later flags override it
     assert found["conf"] == ("spark.local.dir=/a b",)
-    Settings(store="redis://127.0.0.1", output="/output", run="r", conf=found["conf"])
+    Settings(store="redis://127.0.0.1", output=OUTPUT, run="r", conf=found["conf"])
 
 
 @pytest.mark.parametrize(("limit", "memory"), [("3G", "1430m"), ("2000Mi", "1000m"), (None, "2g")])
@@ -80,16 +75,14 @@ def test_heap_is_half_of_the_limit(limit: str | None, memory: str) -> None:
 
 
 def test_chart_has_all_options_of_the_job() -> None:
-    """Check that values set all options, except the chart's own, the store's, and those for a single run."""
-    names = {word.split("=")[0] for word in render(ON).container(CRONJOB)["args"]}
-    own = {option for each in analytics.params for option in each.opts if option != "--help"}
-    once = {"--accept-clock", "--accept-store"}
-    assert own - names == {
-        "--store",
-        "--redact",
-        "--conf",
-        *once,
-    }  # of no log pattern or setting
+    """Check that values set all options, except those of the store and of runs by hand or without end."""
+    names = {word.split("=")[0] for word in render(ON).container(CRONJOB)["args"]} - {"run"}
+    own = {
+        option for each in run_command.params for option in each.opts if not getattr(each, "hidden", False)
+    }
+    by_hand = {"--accept-clock", "--accept-store", "--recompute", "--continuous"}
+    without_default = {"--redact", "--conf"}
+    assert own - names - {"--help"} == {"--store", *without_default, *by_hand}
     assert names - own == set()
 
 
@@ -101,7 +94,7 @@ def test_retries_of_a_job_are_one_run() -> None:
         f"metadata.labels['batch.kubernetes.io/{name}']" for name in ("job-name", "controller-uid")
     ]
     longest = f"{'j' * 63}-{uuid.uuid4()}"
-    Settings(store="redis://127.0.0.1", output="/output", run=longest)
+    Settings(store="redis://127.0.0.1", output=OUTPUT, run=longest)
 
 
 def test_one_job_at_a_time_that_is_cleaned_up() -> None:
@@ -183,32 +176,7 @@ def test_driver_and_executors_reach_the_output() -> None:
         assert flows.passes(labels, None, 9000)
 
 
-# The Spark operator -----------------------------------------------------------------------------------------
-
-
-def test_fields_of_the_spark_operator() -> None:
-    """Check the fields of sparkoperator.k8s.io/v1beta2; they are not tested with the operator itself."""
-    rendered = render(SPARK)
-    spec = rendered[f"ScheduledSparkApplication/{NAME}-analytics"]["spec"]
-    template = spec["template"]
-    assert (template["type"], template["mode"], template["restartPolicy"]) == (
-        "Python",
-        "cluster",
-        {"type": "Never"},
-    )
-    assert {"sparkVersion", "driver", "executor"} <= set(template)
-    assert template["mainApplicationFile"] == "local:///opt/penstock/analytics.py"
-    assert "--master=k8s://https://kubernetes.default.svc" in template["arguments"]
-    assert not [each for each in template["arguments"] if each.startswith("--conf")]
-    assert all(isinstance(value, str) for value in template["sparkConf"].values())
-    assert rendered[f"ServiceAccount/{NAME}-analytics"]["automountServiceAccountToken"] is True
-    for part in ("driver", "executor"):
-        pod = template[part]
-        assert pod["podSecurityContext"]["runAsNonRoot"] is True
-        assert pod["securityContext"]["readOnlyRootFilesystem"] is True
-        assert {"name": "output", "mountPath": "/output"} in pod["volumeMounts"]
-    volumes = {each["name"] for each in template["volumes"]}
-    assert {each["name"] for each in template["driver"]["volumeMounts"]} <= volumes
+# Output and schedule --------------------------------------------------------------------------------------
 
 
 def test_claim_gets_a_pod_at_once() -> None:
@@ -227,3 +195,51 @@ def test_claim_gets_a_pod_at_once() -> None:
 def test_schedule_is_passed_unchanged() -> None:
     values = nested("analytics", {"enabled": True, "schedule": "00\t09  * * 1-5/2"})
     assert render(values)[CRONJOB]["spec"]["schedule"] == "00\t09  * * 1-5/2"
+
+
+def test_bucket_is_the_output_as_it_is() -> None:
+    assert flags(render(ON, nested("analytics.output.url", "s3a://bucket/f/")))["output"] == "s3a://bucket/f"
+
+
+# Metrics and event log --------------------------------------------------------------------------------------
+
+
+def test_metrics_of_spark_are_scraped_while_it_runs() -> None:
+    rendered = render(ON, METRICS, nested("monitoring.podMonitor.enabled", True))
+    conf = dict(each.split("=", 1) for each in flags(rendered)["conf"])
+    assert (conf["spark.ui.enabled"], conf["spark.ui.killEnabled"]) == ("true", "false")
+    assert conf["spark.metrics.conf.*.sink.prometheusServlet.path"] == "/metrics/prometheus"
+    assert rendered.container(CRONJOB)["ports"] == [{"name": "spark-ui", "containerPort": 4040}]
+    monitor = rendered[f"PodMonitor/{NAME}-analytics"]["spec"]
+    assert selects(monitor["selector"], Flows(rendered).pods["analytics"])
+    assert not selects(rendered[f"PodMonitor/{NAME}"]["spec"]["selector"], Flows(rendered).pods["analytics"])
+    paths = [(each["port"], each["path"]) for each in monitor["podMetricsEndpoints"]]
+    assert paths == [("spark-ui", f"/metrics/{path}prometheus") for path in ("", "executors/")]
+
+
+def test_metrics_are_scraped_beside_a_service_monitor_too() -> None:
+    labels = {"enabled": True, "additionalLabels": {"release": "p"}, "interval": "5s"}
+    rendered = render(ON, METRICS, nested("monitoring.serviceMonitor", labels))
+    monitor = rendered[f"PodMonitor/{NAME}-analytics"]
+    assert monitor["metadata"]["labels"]["release"] == "p"
+    assert {each["interval"] for each in monitor["spec"]["podMetricsEndpoints"]} == {"5s"}
+    assert f"PodMonitor/{NAME}-analytics" not in render(ON, METRICS)
+
+
+def test_only_scrapers_reach_the_web_page_of_spark() -> None:
+    team = [{"podSelector": {"matchLabels": {"may": "yes"}}}]
+    flows = Flows(render(ON, METRICS, nested("networkPolicy.metricsFrom", team)))
+    driver = flows.pods["analytics"]
+    assert flows.passes({"may": "yes"}, driver, 4040)
+    assert not flows.passes({COMPONENT: "else"}, driver, 4040)
+    without = Flows(render(ON))
+    assert not without.passes({"may": "yes"}, without.pods["analytics"], 4040)
+
+
+@pytest.mark.parametrize(
+    ("output", "folder"),
+    [({}, "file:///output/analytics/events"), ({"url": "s3a://bucket/f"}, "s3a://bucket/f/events")],
+)
+def test_event_log_is_in_the_output(output: Values, folder: str) -> None:
+    rendered = render(ON, nested("analytics.eventLog", True), nested("analytics.output", output))
+    assert flags(rendered)["conf"] == (f"spark.eventLog.dir={folder}", "spark.eventLog.enabled=true")

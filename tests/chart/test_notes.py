@@ -26,6 +26,8 @@ CLOSED = nested("networkPolicy.clientsFrom", [{"podSelector": {}}])
 OTHERS_CLOSED = nested("edges.tmq.networkPolicy.from", [{"podSelector": {}}])
 UNPOLICED = together(CLOSED, nested("networkPolicy.enabled", False))
 LOOPBACK = together(CONSOLE, nested("console.bindAddress", "127.0.0.1"))
+IN_A_VOLUME = nested("analytics.enabled", True)
+BUCKET = together(IN_A_VOLUME, nested("analytics.output.url", "s3a://bucket/folder"))
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ HINTS = (
     Hint("Every pod that reaches these ports may use every queue", {}, together(CLOSED, OTHERS_CLOSED)),
     Hint("Every pod that reaches these ports may use every queue", OTHERS_CLOSED, CLOSED),
     Hint("set networkPolicy.clientsFrom and networkPolicy.enabled", UNPOLICED, {}),
+    Hint("Only one analytics job at a time may write to analytics.output.url", BUCKET, IN_A_VOLUME),
     Hint("WARNING: operator.acceptLoss is set.", nested("operator.acceptLoss", True), {}),
     Hint("The console, a page and an HTTP API:", CONSOLE, {}),
     Hint(f"port-forward --namespace shop service/{NAME}-console 9180:80 ", CONSOLE, LOOPBACK),

@@ -12,6 +12,7 @@ from tests.chart.switches import EXTERNAL, SHARED
 
 LIMITS = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "3Gi"}}
 OWN_CONTAINERS = {"more", "first"}  # from the values, which set them completely
+MADE_BY_SPARK = {"spark-kubernetes-driver", "spark-kubernetes-executor"}  # from other fields, or its settings
 LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 LIMITED: Values = {
     "edgeDefaults": {"resources": LIMITS},
@@ -42,8 +43,7 @@ def pods(rendered: Rendered) -> dict[str, Any]:
         found["executor"] = rendered.executor()
     for each in rendered.of("ScheduledSparkApplication"):
         for part in ("driver", "executor"):
-            made = each["spec"]["template"][part]
-            found[part] = {"metadata": {name: made[name] for name in ("labels", "annotations")}, "spec": {}}
+            found[part] = each["spec"]["template"][part]["template"]
     return found
 
 
@@ -61,7 +61,7 @@ def test_every_pod_has_limits_a_policy_and_the_annotation(values: Values) -> Non
         chosen = [each["spec"] for each in policies if selects(each["spec"]["podSelector"], labels)]
         assert [each["policyTypes"] for each in chosen] == [["Ingress", "Egress"]], place
         for container in pod["spec"].get("containers", ()):
-            if container["name"] not in OWN_CONTAINERS | {"executor"}:
+            if container["name"] not in OWN_CONTAINERS | MADE_BY_SPARK:
                 assert set(container["resources"]["limits"]) == {"cpu", "memory"}, (place, container["name"])
 
 

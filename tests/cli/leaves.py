@@ -33,7 +33,7 @@ DOCUMENTS = {
     "spec: {protocol: rqp-mca, addresses: [10.0.0.7]}\n",
 }
 LETTERS = "letters.bin"
-SERVICES = ("up", "sysv", "console", "serve")  # run until a signal
+SERVICES = ("up", "sysv", "console", "serve", "analytics")  # run until a signal, or start Java
 
 
 @dataclass(frozen=True, slots=True)

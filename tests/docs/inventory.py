@@ -104,7 +104,12 @@ ROWS = (
     Row(ANALYTICS, "The job", Taken("analytics/spark/test_kills.py::command")),
     Row(ANALYTICS, "By spark-submit", Taken("analytics/spark/test_commands.py::test_the_job_submitted")),
     Row(ANALYTICS, "In a bucket", Elsewhere(
-        "analytics/spark/test_s3.py::bucket", "two variables, with the secret of a store that the test starts")),
+        "analytics/spark/test_s3.py::test_job_writes_its_tables_and_reports_into_a_bucket",
+        "the same variables, with the secret of an object store that the test starts")),
+    Row(ANALYTICS, "Querying the tables", Taken(
+        "analytics/spark/test_tables.py::test_command_of_the_page_queries_the_tables")),
+    Row(ANALYTICS, "From an older output", Taken(
+        "analytics/spark/test_importing.py::test_old_output_is_imported_once_and_the_next_run_continues")),
     Row(ANALYTICS, "In a cluster", Elsewhere(
         "e2e/test_analytics.py::test_the_job_runs_alone_and_its_report_is_read_back",
         "the tests' node has images without a registry, and little memory"),
@@ -130,6 +135,8 @@ ROWS = (
     Row(CHART, "Monitoring", ON_NODE),
     Row(CHART, "Commands in a cluster", ON_NODE),
     Row(CHART, "Console", ON_NODE),
+    Row(CHART, "Analytics", Elsewhere(
+        "chart/test_import.py::test_job_of_the_page_imports_the_old_output", "in the namespace of its release")),
     Row(CLI, "Which store", WITHOUT_STORE),
     Row(CLI, "For programs", WITHOUT_STORE),
     Row(CLI, "up", UP),

@@ -10,7 +10,7 @@ from pathlib import Path
 import griffe
 import pytest
 
-from services.analytics.options import _NAMES as OPTIONS
+from services.redis_stream.options import _NAMES as OPTIONS
 from tests.docs.blocks import blocks
 from tests.servers import Server
 from tools.site.places import ROOT

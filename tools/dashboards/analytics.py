@@ -73,7 +73,7 @@ ANALYTICS = Board(
         ),
         Panel.of(
             "Missing records",
-            "Records that runs could not use, or that arrived too late for the tables (`--late-hours`), and samples "
+            "Records that runs could not use, or that arrived too late for the tables (before 0.2), and samples "
             "trimmed before they were read: the job then runs too rarely.",
             "short",
             (reported("quarantined", "kind"), "{{kind}} quarantined"),

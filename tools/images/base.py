@@ -23,9 +23,12 @@ SUITE = "bookworm"  # Debian 12: Python 3.11
 PACKAGES = ("ca-certificates", "python3", "python3-venv")
 NAME = "localhost/penstock-base"
 MONTH = f"{datetime.now(UTC):%Y-%m}"  # the image is rebuilt each month, with Debian's updates
-DEBIAN = Kept("image-base", f"{SUITE}-3-{MONTH}", "base.tar")
+DEBIAN = Kept("image-base", f"{SUITE}-4-{MONTH}", "base.tar")
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+OWN_AUTHORITIES = Path(
+    "/usr/local/share/ca-certificates"
+)  # those that this machine adds; Java takes them one by one
 PIP = Path("/etc/pip.conf")
 UNWANTED = ("var/cache/apt", "var/lib/apt/lists", "var/log", "dev", "run")  # of the output of debootstrap
 TIMEOUT_S = 1200.0  # it takes 30 s
@@ -89,6 +92,9 @@ def _make(name: str) -> None:
         buildah("run", "--isolation", "chroot", "--network", "host", container, "sh", "-c", MEND)
         unwanted = [f"/{path}/*" for path in UNWANTED if path.startswith("var/")]
         buildah("run", "--isolation", "chroot", container, "sh", "-c", f"rm -rf {' '.join(unwanted)}")
+        if OWN_AUTHORITIES.is_dir():
+            buildah("copy", container, str(OWN_AUTHORITIES), str(OWN_AUTHORITIES))
+            buildah("run", "--isolation", "chroot", container, "update-ca-certificates")
         # last, as an upgrade of the authorities' package overwrites that file
         for path, content in ((AUTHORITIES, _authorities()), (PIP, _pip())):
             (Path(own) / path.name).write_bytes(content)

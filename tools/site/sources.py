@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tools.site.places import DOCS, ROOT, place, way
 
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".c": "c", ".json": "json"}
+NOTEBOOK = ".ipynb"
 HEAD = "---\nsearch: {exclude: true}\n---\n"  # keep sources out of the search
 
 
 def source_page(path: str) -> str:
     """Return Markdown that shows the file or folder."""
+    if path.endswith(NOTEBOOK):
+        return HEAD + "\n".join(_notebook(json.loads((ROOT / path).read_text())))
     if (ROOT / path).is_file():
         return f"{HEAD}# {path}\n\n{_shown(ROOT / path)}"
     if path.startswith(DOCS):
@@ -47,5 +52,24 @@ def _first_line(path: Path) -> str:
     return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
 
 
+def _notebook(notebook: dict[str, Any]) -> Iterator[str]:
+    """Yield the cells of a notebook with their outputs."""
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            yield "".join(cell["source"]) + "\n"
+            continue
+        yield _fenced("python", "".join(cell["source"]))
+        for output in cell["outputs"]:
+            data = output.get("data", {})
+            if "image/png" in data:
+                yield f"![](data:image/png;base64,{''.join(data['image/png'].split())})\n"
+            elif text := output.get("text") or data.get("text/plain"):
+                yield _fenced("text", "".join(text))
+
+
 def _shown(path: Path) -> str:
-    return f"````{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text().rstrip()}\n````\n"
+    return _fenced(LANGUAGES.get(path.suffix, "text"), path.read_text())
+
+
+def _fenced(language: str, text: str) -> str:
+    return f"````{language}\n{text.rstrip()}\n````\n"

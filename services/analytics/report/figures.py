@@ -1,40 +1,21 @@
-"""Compute the report from the tables of its period."""
+"""Make the report from what the tables of its period tell."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from services.analytics import missing
-from services.analytics.report.dying import failures, redrives, what_died
-from services.analytics.report.period import Span, Tables
-from services.analytics.report.queues import COUNTED, DIED, Queues, nothing, renamed
-from services.analytics.report.shortening import Shortening, cut
-from services.analytics.report.sums import Row, grouped, most, quantiles, reasons, total
-from services.analytics.table_files import HOUR
+from services.analytics.hours import Span, hour_at
+from services.analytics.report.period import Row, Summary
+from services.analytics.report.shortening import Shortening
+from services.analytics.report.words import difference
+from services.analytics.tables import AGE_S, QUANTILES
 from services.store.model import PUT_S, WAIT_S
-from services.store.report import (
-    MOST_OCTETS,
-    VERSION,
-    Change,
-    Changes,
-    EdgeFigures,
-    HourFigures,
-    Missing,
-    Period,
-    Records,
-    Report,
-    Totals,
-)
+from services.store.report import MOST_OCTETS, VERSION, Report
 
 TOPS = (20, 15, 10, 6, 3, 1)  # rows of each list; the first that fits is used
-OF_EDGES = {
-    **{"processes": "max", "connections_max": "max"},
-    **dict.fromkeys(("opened", "received_octets", "sent_octets"), "sum"),
-}
+BOUNDS = {"put": PUT_S, "wait": WAIT_S}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,91 +26,134 @@ class Of:
     now_ms: int
     objective: float
     records: dict[str, dict[str, int]]  # counts of the run, by kind
-    missing: missing.Missing  # counts of all runs, by hour
+    # of each run: the hour when it began, and its fields of Missing
+    missing: Collection[tuple[str, Mapping[str, int]]]
 
 
-def make(tables: Tables, of: Of) -> Report:
+def make(summary: Summary, of: Of) -> Report:
     """Return the report, with lists as long as MOST_OCTETS allows."""
     for top in TOPS:
-        found = _report(tables, of, Shortening(top))
+        found = _report(summary, of, Shortening(summary, top))
         if len(found.encode()) <= MOST_OCTETS:
             break
     return found
 
 
-def _report(tables: Tables, of: Of, short: Shortening) -> Report:
-    span, rows = tables.span, tables.rows
-    traffic = rows["traffic"]
-    queues = Queues(traffic, rows["deaths"], rows["depths"])
-    return Report(
-        version=VERSION,
-        run=of.run,
-        now_ms=of.now_ms,
-        period=_period(span, of.now_ms),
-        totals=_totals(tables, len(queues.rows)),
-        budget=queues.budget(of.objective, short),
-        hours=_hours(tables),
-        queues=queues.top(short),
-        put=quantiles(traffic, "put", PUT_S),
-        wait=quantiles(traffic, "wait", WAIT_S),
-        refused=short.most_common("refused", reasons(traffic["refused"].to_pylist())),
-        deaths=what_died(rows["deaths"], rows["origins"], short),
-        failures=failures(rows["failures"], short),
-        redrives=redrives(rows["redrives"], short),
-        changes=_changes(rows["changes"], short),
-        edges=_edges(rows["edges"], short),
-        records=Records.model_validate(of.records),
-        missing=Missing.model_validate(missing.since(of.missing, span.first)),
-        left_out=short.left_out,
-    )
-
-
-def _period(span: Span, now_ms: int) -> Period:
-    this_hour = f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%dT%H}"
-    known = len(span.known)
-    return Period(
-        first=span.first, last=span.last, hours=span.hours, known=known, is_running=span.last >= this_hour
-    )
-
-
-def _totals(tables: Tables, queues: int) -> Totals:
-    traffic, depths, deaths = (tables.rows[name] for name in ("traffic", "depths", "deaths"))
-    same = ("in", "in_octets", "out", "out_octets", "acked", "returned")
-    return Totals.model_validate(
+def _report(summary: Summary, of: Of, short: Shortening) -> Report:
+    span, sums = summary.span, summary.sums
+    return Report.model_validate(
         {
-            **{name: total(traffic, name) for name in same},
-            "queues": queues,
-            "refused": total(traffic, "refused_all"),
-            "dead": total(deaths, "count"),
-            "dead_octets": total(deaths, "octets"),
-            "added": total(depths, "added"),
-            "died": total(depths, "dead_all"),
+            "version": VERSION,
+            "run": of.run,
+            "now_ms": of.now_ms,
+            "period": _period(span, of.now_ms),
+            "totals": _totals(summary),
+            "budget": _budget(sums["traffic"], of.objective, short),
+            "hours": _hours(summary),
+            "queues": [{**row, **_times(row)} for row in short.listed("queues")],
+            "put": _quantiles(sums["traffic"]["put"], PUT_S),
+            "wait": _quantiles(sums["traffic"]["wait"], WAIT_S),
+            "refused": short.listed("refused"),
+            "deaths": {
+                "by_reason": short.listed("deaths.by_reason"),
+                "by_edge": short.listed("deaths.by_edge"),
+                "by_origin": short.listed("deaths.by_origin"),
+                "redriven": sums["deaths"]["redriven"],
+                "age": _quantiles(sums["deaths"]["age"], AGE_S),
+            },
+            "failures": short.listed("failures"),
+            "redrives": {**sums["redrives"], "queues": short.listed("redrives.queues")},
+            "changes": {"count": summary.lengths["changes.top"], "top": short.listed("changes.top")},
+            "edges": [_edge(row, short) for row in short.listed("edges")],
+            "records": of.records,
+            "missing": _missing(of, span.first),
+            "left_out": short.left_out,
         }
     )
 
 
-def _hours(tables: Tables) -> tuple[HourFigures, ...]:
-    found = {hour: {**nothing(), "hour": hour} for hour in tables.span.known}
-    for name, columns in (("traffic", COUNTED), ("deaths", DIED)):
-        for row in grouped(tables.rows[name], [HOUR], **columns):
-            found[row[HOUR]] |= renamed(row)
-    return tuple(HourFigures.model_validate(found[hour]) for hour in tables.span.known)
+def _period(span: Span, now_ms: int) -> Row:
+    return {
+        "first": span.first,
+        "last": span.last,
+        "hours": span.hours,
+        "known": len(span.known),
+        "is_running": span.last >= hour_at(now_ms),
+    }
 
 
-def _changes(rows: pa.Table, short: Shortening) -> Changes:
-    names = (HOUR, "domain", "queue", "metric")
-    ordered = sorted(rows.to_pylist(), key=lambda row: (-abs(row["z"]), *(row[name] for name in names)))
-    top = [{**row, "hour": row[HOUR]} for row in short.first("changes.top", ordered)]
-    return Changes(count=len(ordered), top=tuple(Change.model_validate(row) for row in top))
+def _missing(of: Of, first: str) -> Counter[str]:
+    """Return what is missing by the runs of the period."""
+    return sum((Counter(own) for hour, own in of.missing if hour >= first), Counter())
 
 
-def _edges(rows: pa.Table, short: Shortening) -> tuple[EdgeFigures, ...]:
-    found = most(grouped(rows, ["edge"], **OF_EDGES), ["edge"], "opened")
-    return tuple(_edge(row, rows, short) for row in short.first("edges", found))
+def _totals(summary: Summary) -> Row:
+    """Return exact counts by the queues' counters, with what edges sampled of them, and sums of dead letters."""
+    counted, sampled = summary.sums["depths"], summary.sums["traffic"]
+    return {
+        **summary.sums["deaths"],
+        **sampled,
+        **counted,
+        "queues": summary.lengths["queues"],
+        "difference": difference(
+            counted["in"], sampled["sampled_in"], counted["out"], sampled["sampled_out"]
+        ),
+    }
 
 
-def _edge(row: Row, rows: pa.Table, short: Shortening) -> EdgeFigures:
-    own, name = rows.filter(pc.equal(rows["edge"], row["edge"])), cut(row["edge"])
-    refused = short.most_common(f"edges.{name}.refused", reasons(own["refused"].to_pylist()))
-    told = {**row, "edge": name, "processes_max": row["processes"], "refused": refused}
-    return EdgeFigures.model_validate(told)
+def _budget(traffic: Row, objective: float, short: Shortening) -> Row:
+    """Return the error budget of all queues, and of the queues that have used some of it, by the edges' samples."""
+    return {
+        "objective": objective,
+        **_spent(traffic["sampled_in"], traffic["refused_puts"], objective),
+        "queues": [
+            {**row, **_spent(row["accepted"], row["refused"], objective)}
+            for row in short.listed("budget.queues")
+        ],
+    }
+
+
+def _spent(accepted: int, refused: int, objective: float) -> Row:
+    asked = accepted + refused
+    return {
+        "asked": asked,
+        "refused": refused,
+        "availability": accepted / asked if asked else None,
+        "used": refused / asked / (1 - objective) if asked else None,
+    }
+
+
+def _hours(summary: Summary) -> list[Row]:
+    nothing = dict.fromkeys(("in", "out", "refused", "dead"), 0)
+    return [{**summary.hours.get(hour, nothing), "hour": hour} for hour in summary.span.known]
+
+
+def _times(queue: Row) -> Row:
+    return {
+        f"{name}_p{percent}": _quantile(queue[name], bounds, percent / 100)
+        for name, bounds in BOUNDS.items()
+        for percent in (50, 99)
+    }
+
+
+def _edge(row: Row, short: Shortening) -> Row:
+    refused = row["refused"] or ()
+    return {**row, "refused": short.first(f"edges.{row['edge']}.refused", refused, len(refused))}
+
+
+def _quantile(counts: Sequence[int], bounds: Sequence[float], share: float) -> float | None:
+    """Return the value that a share does not exceed, interpolated in its bucket; the last bound for values above it."""
+    rank, seen, low = sum(counts) * share, 0, 0.0
+    for count, high in zip(counts, (*bounds, bounds[-1]), strict=True):
+        if count and seen + count >= rank:
+            return low + (high - low) * ((rank - seen) / count)
+        seen, low = seen + count, float(high)
+    return None
+
+
+def _quantiles(counts: Sequence[int], bounds: Sequence[float]) -> Row:
+    """Return a histogram with its quantiles."""
+    return {
+        "counts": counts,
+        **{name: _quantile(counts, bounds, share) for name, share in QUANTILES.items()},
+    }

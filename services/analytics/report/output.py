@@ -1,24 +1,23 @@
-"""Stage the report for publication, and send it to the store."""
+"""Write the report to the output, remove old ones, and send the newest one to the store."""
 
 from __future__ import annotations
 
 import logging
+import re
+from datetime import UTC
 
-from services.analytics.files import Files
-from services.analytics.hours import hour_at
-from services.analytics.missing import Missing
-from services.analytics.places import OutputError
-from services.analytics.plan import Plan
-from services.analytics.publish import Move
-from services.analytics.report.figures import Of, make
+from services.analytics import output as files
+from services.analytics.hours import FORMAT
+from services.analytics.output import OutputError, shown
 from services.analytics.report.page import page
-from services.analytics.report.period import Gone, read_tables
-from services.analytics.settings import LATEST, Settings
+from services.analytics.settings import LATEST, RUN
 from services.outside.document import read_json
 from services.store.model import StoreError
-from services.store.report import write_report
+from services.store.report import Report, write_report
 
 FOLDER = "reports"
+# also what a killed run left incomplete
+NAME = re.compile(rf"(?P<run>{RUN.pattern})\.(html|json)(\.[0-9a-f]+\.writing)?")
 log = logging.getLogger(__name__)
 
 
@@ -26,46 +25,42 @@ class ReportRefused(Exception):
     """The output is complete, but the store did not accept the report."""
 
 
-def staged_report(
-    files: Files, plan: Plan, staging: str, gone: Gone, records: dict[str, dict[str, int]], missing: Missing
-) -> list[Move]:
-    """Write the report below the staging folder, and return the moves that publish it.
-
-    Args:
-        files: the output.
-        plan: the plan of the run.
-        staging: the staging folder of the run.
-        gone: what the same run will remove.
-        records: counts of the run, by kind.
-        missing: what this run and earlier ones could not read or use.
-    """
-    tables = read_tables(files, staging, hour_at(plan.now_ms), plan.shape.report_hours, gone)
-    report = make(tables, Of(plan.run, plan.now_ms, plan.shape.objective, records, missing))
+def write_reports(output: str, report: Report, run: str) -> None:
+    """Write the report as page and as JSON, under the name of the run and as the newest one. Raises OutputError."""
     contents = {"html": page(report).encode(), "json": report.encode()}
-    moves = []
-    for name in (plan.run, LATEST):  # the newest report is replaced last
+    for name in (run, LATEST):  # the newest report is replaced last
         for kind, octets in contents.items():
-            path = f"{FOLDER}/{name}.{kind}"
-            files.write_octets(f"{staging}/{path}", octets)
-            moves.append((f"{staging}/{path}", path))
-    return moves
+            files.write(output, f"{FOLDER}/{name}.{kind}", octets)
 
 
-def give(files: Files, settings: Settings) -> None:
+def prune(output: str, first: str) -> None:
+    """Remove reports that were written before an hour or day, except the newest one. Raises OutputError.
+
+    first: the first hour, YYYY-MM-DDTHH, or day that is kept; '': all are.
+    """
+    if not first:
+        return
+    for name, changed in files.times(output, FOLDER).items():
+        found = NAME.fullmatch(name)
+        if found and found["run"] != LATEST and f"{changed.astimezone(UTC):{FORMAT}}" < first:
+            files.delete(output, f"{FOLDER}/{name}")
+
+
+def give(output: str, store: str, patience_s: float) -> None:
     """Send the newest report to the store, which keeps a newer one. Raises ReportRefused, OutputError."""
     path = f"{FOLDER}/{LATEST}.json"
-    if not files.exists(path):
-        return  # older versions wrote no reports
-    octets = files.read_octets(path)
+    octets = files.read(output, path)
+    if octets is None:
+        return  # no run has ended
     try:
         told = read_json(octets)
         run, now_ms = str(told["run"]), int(told["now_ms"])
     except (ValueError, TypeError, KeyError) as error:
         raise OutputError(
-            f"{files.uri(path)} is not a report: remove it; the next run writes a new one"
+            f"{shown(output)}/{path} is not a report: remove it; the next run writes a new one"
         ) from error
     try:
-        is_there = write_report(settings.store, octets, now_ms, patience_s=settings.patience_s)
+        is_there = write_report(store, octets, now_ms, patience_s=patience_s)
     except StoreError as error:
         raise ReportRefused(
             f"the output is complete, but the store did not accept the report: {error}; the next run sends it again"

@@ -1,92 +1,77 @@
-"""Find the hours of a report and their tables, published or staged by the run."""
+"""Read from the gold tables what the report tells of some hours: sums, and the first rows of its lists."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from services.analytics.files import Files
-from services.analytics.hours import days_below, hour_path, hours_of_day, later
-from services.analytics.table_files import read_hours
-from services.analytics.tables import AGGREGATES
+from services.analytics import delta
+from services.analytics.hours import Span, between, later, span_of
+from services.analytics.report.queries import HOURS, LISTS, SUMS
+from services.analytics.tables import DEATHS, DEPTHS, EDGES, GOLD, TRAFFIC
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Consecutive hours, 'YYYY-MM-DDTHH'."""
-
-    first: str  # '': no hour is known
-    last: str
-    hours: int
-    known: tuple[str, ...]  # hours with tables
-
-    def all(self) -> list[str]:
-        """Return every hour, with or without tables."""
-        return [later(self.first, number) for number in range(self.hours)] if self.first else []
+MOST = 20  # rows of a list in the report
+OLDEST = "0001-01-01T00"
+WITH_HOURS = (TRAFFIC, DEPTHS, EDGES, DEATHS)  # every hour of the other tables is one of theirs
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
-    """The tables of a span by name, each with the column HOUR."""
+class Summary:
+    """What the tables tell of a span, with the names of the report's fields."""
 
     span: Span
-    rows: dict[str, pa.Table]
+    sums: dict[str, Row]  # by table
+    hours: dict[str, Row]  # known ones; those with rows of edges only are absent
+    lists: dict[str, list[Row]]  # the first rows of each list of the report
+    lengths: dict[str, int]  # number of all rows of each list
 
 
-def span_of(known: set[str], hours: int) -> Span:
-    """Return the last hours up to the newest known one."""
-    if not known:
-        return Span("", "", hours, ())
-    ending = span_ending(max(known), hours)
-    return replace(ending, known=tuple(sorted(hour for hour in known if hour >= ending.first)))
+def read_tables(output: str, now_hour: str, hours: int) -> Summary:
+    """Read the tables of the last hours up to the newest one that any table has. Raises TableError.
 
-
-def span_ending(last: str, hours: int) -> Span:
-    """Return the span of hours that ends with `last`."""
-    return Span(later(last, 1 - hours), last, hours, ())
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """Hours and folders that the run removes before the report is published."""
-
-    oldest: str  # hours before it are removed
-    folders: frozenset[str]  # folders that are removed
-
-
-def read_tables(files: Files, staging: str, now_hour: str, hours: int, gone: Gone) -> Tables:
-    """Read the tables of the last hours; hours staged by the run replace published ones.
-
-    Hours after now_hour have not begun and are left out.
+    Args:
+        output: The output, with all gold tables.
+        now_hour: The hour of the run; later hours have not begun and are left out.
+        hours: Length of the period.
     """
-    there = _there(files, staging, now_hour, hours, gone)
-    span = span_of({hour for each in there.values() for hour in each}, hours)
-    known = {*span.known}
-    rows = {}
-    for table in AGGREGATES:
-        places = {hour: root for hour, root in sorted(there[table.name].items()) if hour in known}
-        rows[table.name] = read_hours(files, table, places)
-    return Tables(span, rows)
+    span = find_span(output, now_hour, hours)
+    sums = {table: _query(output, span, text)[0] for table, text in SUMS.items()}
+    by_hour = {row["at"]: row for row in _query(output, span, HOURS)}
+    lists = {name: _query(output, span, _first(*of)) for name, of in LISTS.items()}
+    lengths = {name: rows[0]["length"] if rows else 0 for name, rows in lists.items()}
+    return Summary(span, sums, by_hour, lists, lengths)
 
 
-def _there(files: Files, staging: str, now_hour: str, hours: int, gone: Gone) -> dict[str, dict[str, str]]:
-    """Return the root folder by table and hour. Days are listed from the newest one back as far as the hours reach."""
-    roots = ("aggregates", f"{staging}/aggregates")
-    days = {(root, t.name): days_below(files, f"{root}/{t.name}") for root in roots for t in AGGREGATES}
-    found: dict[str, dict[str, str]] = {table.name: {} for table in AGGREGATES}
-    wanted = {day for each in days.values() for day in each if gone.oldest[:10] <= day <= now_hour[:10]}
-    for day in sorted(wanted, reverse=True):
-        newest = max((hour for each in found.values() for hour in each), default="")
-        if newest and day < later(newest, 1 - hours)[:10]:
+def find_span(output: str, now_hour: str, hours: int) -> Span:
+    """Return the last hours up to the newest one that any table has, and that is not after `now_hour`."""
+    found: list[str] = []
+    for first in (later(now_hour, -2 * hours), OLDEST):  # of an output in use only the last days are read
+        found = delta.known_hours(output, WITH_HOURS, first, now_hour)
+        if found and later(found[-1], 1 - hours) >= first:
             break
-        for (root, name), own in days.items():
-            if day in own:
-                there = hours_of_day(files, f"{root}/{name}", day)
-                found[name] |= {
-                    hour: root
-                    for hour in there
-                    if gone.oldest <= hour <= now_hour
-                    and f"{root}/{name}/{hour_path(hour)}" not in gone.folders
-                }
-    return found
+    return span_of(found, hours)
+
+
+def _first(text: str, order: str) -> str:
+    """Return a query for the first rows of another one, with the number of all its rows as `length`."""
+    return f"SELECT *, count(*) OVER () AS length FROM ({text}) ORDER BY {order} LIMIT {MOST}"
+
+
+def _query(output: str, span: Span, text: str) -> list[Row]:
+    """Return the rows of a query on tables of which only the hours of the span are visible; no text is null."""
+    tables = [table for table in GOLD if re.search(rf"FROM {table.name}\b", text)]
+    inside = between(span.first, span.last)
+    views = (
+        f"{table.name} AS (SELECT *, concat(day, 'T', hour) AS at FROM {table.name} WHERE {inside})"
+        for table in tables
+    )
+    found = delta.query(output, f"WITH {', '.join(views)} {text}", *tables)
+    for number, column in enumerate(found.columns):
+        if column.type == pa.string():
+            found = found.set_column(number, found.field(number), pc.fill_null(column, ""))
+    return list(found.to_pylist())

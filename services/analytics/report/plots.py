@@ -1,189 +1,100 @@
-"""Draw the report's plots as inline SVG in the page's colours; the same figures give the same octets.
-
-They contain only numbers and our own words; texts of clients are in the page, where they are escaped.
-"""
+"""Draw the figures of a report."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Iterator, Sequence
+from functools import partial
 from math import nan
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from services.analytics.report.words import count
+from services.analytics.hours import Span
+from services.analytics.report.svg import DEAD, IN, LINE, OUT, REFUSED, Form, Plot
 from services.kit.formatting import format_duration
-from services.store.report import HourFigures, Quantiles
+from services.store.model import PUT_S, WAIT_S
+from services.store.report import Report
 
-# Placeholders of the page's colours, which differ in light and dark mode.
-COLOURS = {
-    "--ink": "#010203",
-    "--soft": "#010204",
-    "--line": "#010205",
-    "--in": "#010206",
-    "--out": "#010207",
-    "--refused": "#010208",
-    "--dead": "#010209",
-}
-INK, SOFT, LINE, IN, OUT, REFUSED, DEAD = COLOURS.values()
-STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "penstock",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    **dict.fromkeys(("text.color", "axes.labelcolor"), INK),
-    **dict.fromkeys(("xtick.color", "ytick.color"), SOFT),
-    "axes.edgecolor": LINE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.ymargin": 0.12,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "grid.color": LINE,
-    "grid.linewidth": 0.6,
-}
-NOT_OURS = ("Date", "Creator", "Format", "Type")  # metadata that is left out
-REFERENCE = re.compile(r'(\bid="|url\(#|href="#)')
 DAY_HOURS = 48  # a longer span has days on its axis and outlines instead of bars, which would be a pixel wide
 LINE_WIDTH = 1.2
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A size of plots for a range of window widths, as texts in a plot scale with it."""
-
-    name: str  # also its CSS class
-    inches: tuple[float, float]
-    labels: int  # labels on an axis of hours
-
-
-FORMS = (Form("wide", (5.0, 2.3), 6), Form("narrow", (3.3, 2.1), 4))
-
-
-@dataclass(frozen=True, slots=True)
-class Time:
-    """The time axis of a plot."""
-
-    span: Sequence[str]  # hours
-    is_running: bool = False  # the last hour is incomplete
-
-    @property
-    def is_long(self) -> bool:
-        """Return whether the span has days on its axis and outlines instead of bars."""
-        return len(self.span) > DAY_HOURS
-
-    def edges(self) -> list[float]:
-        """Return the edges of all hours on the axis."""
-        return [at - 0.5 for at in range(len(self.span) + 1)]
-
-    def placed(self, values: dict[str, int]) -> list[float]:
-        """Return the values of all hours; NaN for unknown ones."""
-        return [values.get(each, nan) for each in self.span]
+def plots(report: Report) -> Iterator[Plot]:
+    """Return the plots that have data."""
+    hours = Hours(report)
+    if any(each.in_ or each.out for each in report.hours):
+        yield Plot("traffic", "Messages published and delivered per hour", hours.traffic)
+    if any(each.refused or each.dead for each in report.hours):
+        yield Plot("trouble", "Refusals and dead letters per hour", hours.trouble)
+    for name, title, times, bounds, colour in (
+        ("age", "Dead letters by time from publish to death", report.deaths.age, WAIT_S, DEAD),
+        ("put", "Messages by time from request to durable answer", report.put, PUT_S, IN),
+        ("wait", "Messages by age at first delivery", report.wait, WAIT_S, IN),
+    ):
+        if any(times.counts):
+            yield Plot(name, title, partial(_histogram, times.counts, bounds, colour))
 
 
-def traffic(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
-    """Return a plot of messages published and delivered."""
-    put, given = {each.hour: each.in_ for each in hours}, {each.hour: each.out for each in hours}
+def _histogram(counts: Sequence[int], bounds: Sequence[float], colour: str, axes: Axes, _: Form) -> None:
+    """Draw counts by the upper bound of their bucket."""
+    axes.bar(range(len(counts)), counts, 0.8, color=colour)
+    labels = [*(format_duration(bound) for bound in bounds), "more"]
+    shown = [*range(0, len(bounds), 3), len(bounds)]
+    axes.set_xticks(shown, [labels[place] for place in shown])
 
-    def draw(axes: Axes) -> None:
-        if time.is_long:
-            _steps(axes, time, put, color=IN, linewidth=LINE_WIDTH)
-            _steps(axes, time, given, color=OUT, linewidth=LINE_WIDTH, linestyle="--")
+
+class Hours:
+    """The figures of hours, on an axis of all hours of the period."""
+
+    def __init__(self, report: Report) -> None:
+        period = report.period
+        self._span = Span(period.first, period.last, period.hours).all()
+        self._is_running = period.is_running
+        self._is_long = len(self._span) > DAY_HOURS
+        self._known = {each.hour: each for each in report.hours}
+        self._places = [self._span.index(hour) for hour in self._known]
+
+    def traffic(self, axes: Axes, form: Form) -> None:
+        """Draw messages published and delivered."""
+        if self._is_long:
+            self._outline(axes, "in_", color=IN, linewidth=LINE_WIDTH)
+            self._outline(axes, "out", color=OUT, linewidth=LINE_WIDTH, linestyle="--")
         else:
-            at = [time.span.index(hour) for hour in put]
-            axes.plot(at, [*put.values()], color=IN, marker="o", markersize=3)
-            axes.plot(at, [*given.values()], color=OUT, marker="s", markersize=3, linestyle="--")
-        _label_hours(axes, time, form)
+            axes.plot(self._places, self._values("in_"), color=IN, marker="o", markersize=3)
+            axes.plot(self._places, self._values("out"), color=OUT, marker="s", markersize=3, linestyle="--")
+        self._label(axes, form)
 
-    return _svg(form, "traffic", "Messages published and delivered per hour", draw)
-
-
-def trouble(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
-    """Return a plot of refusals and dead letters."""
-    refused, dead = {each.hour: each.refused for each in hours}, {each.hour: each.dead for each in hours}
-    outline: dict[str, Any] = {"facecolor": "none", "edgecolor": REFUSED, "linewidth": LINE_WIDTH}
-
-    def draw(axes: Axes) -> None:
-        if time.is_long:
-            _steps(axes, time, dead, color=DEAD, fill=True)
-            _steps(axes, time, refused, color=REFUSED, linewidth=LINE_WIDTH)
+    def trouble(self, axes: Axes, form: Form) -> None:
+        """Draw refusals and dead letters."""
+        if self._is_long:
+            self._outline(axes, "dead", color=DEAD, fill=True)
+            self._outline(axes, "refused", color=REFUSED, linewidth=LINE_WIDTH)
         else:
-            at = [time.span.index(hour) for hour in dead]
-            axes.bar([place - 0.2 for place in at], [*refused.values()], 0.36, **outline)
-            axes.bar([place + 0.2 for place in at], [*dead.values()], 0.36, color=DEAD)
-        _label_hours(axes, time, form)
+            left, right = ([place + by for place in self._places] for by in (-0.2, 0.2))
+            empty: dict[str, Any] = {"facecolor": "none", "edgecolor": REFUSED, "linewidth": LINE_WIDTH}
+            axes.bar(left, self._values("refused"), 0.36, **empty)
+            axes.bar(right, self._values("dead"), 0.36, color=DEAD)
+        self._label(axes, form)
 
-    return _svg(form, "trouble", "Refusals and dead letters per hour", draw)
+    def _values(self, name: str) -> list[int]:
+        return [getattr(each, name) for each in self._known.values()]
 
+    def _outline(self, axes: Axes, name: str, **look: Any) -> None:
+        """Draw one outline over all hours instead of one shape each; unknown hours are gaps."""
+        values = [getattr(self._known[hour], name) if hour in self._known else nan for hour in self._span]
+        axes.stairs(values, [place - 0.5 for place in range(len(values) + 1)], **look)
 
-def _steps(axes: Axes, time: Time, values: dict[str, int], **look: Any) -> None:
-    """Draw one outline over all hours instead of one shape each."""
-    axes.stairs(time.placed(values), time.edges(), **look)
-
-
-def histogram(
-    form: Form, name: str, title: str, times: Quantiles, bounds: Sequence[float], *, of_deaths: bool = False
-) -> str:
-    """Return a plot of counts by the upper bound of their bucket."""
-
-    def draw(axes: Axes) -> None:
-        places = range(len(times.counts))
-        axes.bar(places, times.counts, 0.8, color=DEAD if of_deaths else IN)
-        labels = [*(format_duration(bound) for bound in bounds), "more"]
-        shown = [*range(0, len(bounds), 3), len(bounds)]
-        axes.set_xticks(shown, [labels[place] for place in shown])
-
-    return _svg(form, name, title, draw)
-
-
-def _label_hours(axes: Axes, time: Time, form: Form) -> None:
-    """Label hours, or days of a long span; an incomplete last hour is `now` and has a background."""
-    span, last = time.span, len(time.span) - 1
-    axes.set_xlim(-0.7, last + 0.7)
-    if time.is_long:
-        labels = {place: hour[5:10] for place, hour in enumerate(span) if hour.endswith("T00")}
-    else:
-        step = -(-len(span) // form.labels)
-        labels = {place: f"{span[place][11:]}:00" for place in range(last, -1, -step)}
-    if time.is_running:
-        axes.axvspan(last - 0.5, last + 0.5, color=LINE, linewidth=0, zorder=0)
-        room = len(span) / (2 * form.labels)
-        labels = {**{place: text for place, text in labels.items() if place < last - room}, last: "now"}
-    axes.set_xticks([*labels], [*labels.values()])
-
-
-def _svg(form: Form, name: str, title: str, draw: Callable[[Axes], None]) -> str:
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(STYLE)
-        figure = Figure(figsize=form.inches, layout="constrained")
-        axes = figure.add_subplot()
-        figure.patch.set_alpha(0)
-        axes.patch.set_alpha(0)
-        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
-        draw(axes)
-        axes.set_ylim(bottom=0)
-        sink = io.StringIO()
-        figure.savefig(sink, format="svg", metadata=dict.fromkeys(NOT_OURS))
-    return _inline(sink.getvalue(), form, name, title)
-
-
-def _inline(text: str, form: Form, name: str, title: str) -> str:
-    """Return the SVG for a page: no prologue, unique ids, as wide as its container, labelled for screen readers."""
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    head, body = text.split(">", 1)
-    head = re.sub(r' (width|height)="[^"]*"', "", head)
-    body = REFERENCE.sub(rf"\g<1>{name}-{form.name}-", body)
-    for variable, colour in COLOURS.items():
-        body = body.replace(colour, f"var({variable})")
-    return f'{head} class="{form.name}" role="img" aria-label="{escape(title)}">{body}'
+    def _label(self, axes: Axes, form: Form) -> None:
+        """Label hours, or days of a long span; an incomplete last hour is `now` and has a background."""
+        span, last = self._span, len(self._span) - 1
+        axes.set_xlim(-0.7, last + 0.7)
+        if self._is_long:
+            labels = {place: hour[5:10] for place, hour in enumerate(span) if hour.endswith("T00")}
+        else:
+            step = -(-len(span) // form.labels)
+            labels = {place: f"{span[place][11:]}:00" for place in range(last, -1, -step)}
+        if self._is_running:
+            axes.axvspan(last - 0.5, last + 0.5, color=LINE, linewidth=0, zorder=0)
+            room = len(span) / (2 * form.labels)
+            labels = {**{place: text for place, text in labels.items() if place < last - room}, last: "now"}
+        axes.set_xticks([*labels], [*labels.values()])

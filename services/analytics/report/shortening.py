@@ -1,43 +1,41 @@
-"""Shorten lists and names of the report."""
+"""Shorten lists and texts of the report."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from services.analytics.report.sums import Row
-from services.store.report import Count
+from services.analytics.report.period import Row, Summary
 
-QUEUE = ("domain", "queue")
 NAME = 100  # characters
-TEXT = 200  # characters of an error
+TEXTS = {"pattern": 200, "example": 200}  # characters of an error
 
 
-def cut(text: str | None, most: int = NAME) -> str:
+def cut(text: str, most: int = NAME) -> str:
     """Return the text with at most `most` characters."""
-    text = text or ""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 class Shortening:
     """At most `top` rows in each list; rows left out are counted by list."""
 
-    def __init__(self, top: int) -> None:
-        self.top = top
+    def __init__(self, summary: Summary, top: int) -> None:
+        self._summary = summary
+        self._top = top
         self.left_out: dict[str, int] = {}
 
-    def note(self, name: str, rows: int) -> None:
-        """Note the length of a list."""
-        if rows > self.top:
-            self.left_out[name] = rows - self.top
+    def listed(self, name: str) -> list[Row]:
+        """Return the first rows of a list."""
+        return self.first(name, self._summary.lists[name], self._summary.lengths[name])
 
-    def first(self, name: str, rows: Sequence[Row]) -> list[Row]:
-        """Return the first rows, with names of queues shortened."""
-        self.note(name, len(rows))
-        return [{**row, **{key: cut(row[key]) for key in QUEUE if key in row}} for row in rows[: self.top]]
+    def first(self, name: str, rows: Sequence[Row], length: int) -> list[Row]:
+        """Return the first of these rows. length: that of the list."""
+        if length > self._top:
+            self.left_out[name] = length - self._top
+        return [_cut(row) for row in rows[: self._top]]
 
-    def most_common(self, name: str, found: Counter[str]) -> tuple[Count, ...]:
-        """Return the greatest counts; ties are sorted by name."""
-        self.note(name, len(found))
-        ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
-        return tuple(Count(name=cut(key), count=count) for key, count in ordered[: self.top])
+
+def _cut(row: Row) -> Row:
+    return {
+        name: cut(value, TEXTS.get(name, NAME)) if isinstance(value, str) else value
+        for name, value in row.items()
+    }

@@ -57,6 +57,8 @@ def _show(output: Output, found: Report, old_ms: int) -> None:
     if missed := _missed(found):
         output.line(f"incomplete: {missed}")
     output.pairs(_figures(found))
+    if found.totals.difference:
+        output.line(found.totals.difference)
     for title, columns, rows in _tables(found):
         if rows:
             output.line("")
@@ -90,14 +92,16 @@ def _missed(found: Report) -> str:
 def _figures(found: Report) -> Iterator[tuple[str, str]]:
     totals, budget, records = found.totals, found.budget, found.records
     yield "published", f"{format_number(totals.in_)}, {format_octets(totals.in_octets)}"
-    yield "delivered", f"{format_number(totals.out)}, {format_octets(totals.out_octets)}"
+    yield "delivered", format_number(totals.out)
+    if totals.acked_octets is not None:  # older jobs did not count them
+        yield "acknowledged", f"{format_number(totals.acked)}, {format_octets(totals.acked_octets)}"
     yield "refused", _with(format_number(totals.refused), found.refused)
     yield (
         "error budget used",
         f"{format_share(budget.used)}, with an objective of {format_share(budget.objective)}",
     )
-    yield "dead letters", _with(format_number(totals.dead), found.deaths.by_reason)
-    yield "dead letters, as queues count", format_number(totals.died)
+    yield "died", format_number(totals.died)
+    yield "dead letters read", _with(format_number(totals.dead), found.deaths.by_reason)
     yield "time until dead", _quantiles(found.deaths.age)
     yield "time to durable", _quantiles(found.put)
     yield "time in the queue", _quantiles(found.wait)

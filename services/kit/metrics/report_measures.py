@@ -16,11 +16,11 @@ MESSAGES = gauge(
     "penstock_report_messages",
     "Messages of the period, by outcome",
     Label("what", "4"),
-    more="`in`, `out`, `refused`, `dead`",
+    more="`in`, `out` and `dead` by the queues' counters, `refused` by the edges' samples",
 )
 DEATHS = gauge(
     "penstock_report_deaths",
-    "Dead letters of the period, by reason",
+    "Dead letters of the period that were read, by reason",
     Label("reason", "20"),
     unit="messages",
     more="the most frequent reasons",
@@ -48,7 +48,7 @@ QUARANTINED = gauge(
 LATE = gauge(
     "penstock_report_late_records",
     "Dead letters and samples that arrived after the tables of their hour were closed",
-    more="they are only in the archive; in runs of the period",
+    more="in runs of the period; 0 since 0.2, which counts them in their hours",
 )
 LOST_SAMPLES = gauge("penstock_report_lost_samples", "Samples trimmed before runs of the period read them")
 LOST_STREAMS = gauge(

@@ -57,7 +57,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{registry}:ring_nodes  hash: "<group> <name>" -> "<server ms> <JSON>", states of ring nodes
   ps:{registry}:processes  hash: name -> "<server ms> <JSON>", states of running processes (presence.py)
   ps:{registry}:jobs      hash: id of a console's job -> "<server ms> <JSON>", "end <id>" = request to end it (job_board.py)
-  ps:{registry}:report    "<server ms> <JSON>": the last report of the analytics job, and the time of its plan
+  ps:{registry}:report    "<server ms> <JSON>": the last report of the analytics job, and the time its run began
   ps:{registry}:audit     stream, capped: changes made through the console (audit.py)
   ps:{registry}:audit_minor  stream, capped: refused and frequent actions
   ps:{registry}:r:<request>  reply to a ring's request to create or delete a queue; expires

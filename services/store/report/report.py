@@ -53,7 +53,7 @@ class Period(ReportModel):
     hours: int = _is("length in hours (`--report-hours`)")
     known: int = _is("hours with tables")
     is_running: bool = _is(
-        "whether the last hour had not ended when the run was planned: its figures still grow", default=False
+        "whether the last hour had not ended when the run began: its figures still grow", default=False
     )
 
 
@@ -61,19 +61,25 @@ class Totals(ReportModel):
     """Totals of all queues."""
 
     queues: int = _is("queues with data")
-    in_: int = _is("messages published, by the edges' samples", alias="in")
-    in_octets: int = _is("their octets")
-    out: int = _is("messages delivered, with redeliveries")
-    out_octets: int = _is("their octets")
-    acked: int = _is("messages acknowledged")
-    returned: int = _is("messages returned")
-    refused: int = _is("messages and requests refused")
+    in_: int = _is("messages published, by the queues' counters: also those without an edge", alias="in")
+    in_octets: int = _is("their octets, by the counters")
+    out: int = _is("messages delivered, with redeliveries, by the counters")
+    out_octets: int = _is("octets of messages delivered, by the edges' samples")
+    acked: int = _is("messages acknowledged, by the counters")
+    acked_octets: int | None = _is("their octets, by the counters; null: an older report", default=None)
+    returned: int = _is("messages returned, by the counters")
+    refused: int = _is("messages and requests refused, by the edges' samples")
     dead: int = _is("dead letters read by the job")
     dead_octets: int = _is("octets of their bodies")
-    added: int = _is("messages published, by the queues' counters: also those without an edge")
-    died: int = _is(
-        "messages that died, by the queues' counters: also letters removed before the job read them"
+    added: int = _is("the same as `in`, which older jobs took from the edges' samples")
+    died: int = _is("messages that died, by the counters: also letters removed before the job read them")
+    sampled_in: int | None = _is(
+        "messages published, by the edges' samples; null: an older report", default=None
     )
+    sampled_out: int | None = _is(
+        "messages delivered, by the edges' samples; null: an older report", default=None
+    )
+    difference: str = _is("a sentence on how samples and counters differ; '': they agree", default="")
 
 
 class QueueBudget(ReportModel):
@@ -81,7 +87,7 @@ class QueueBudget(ReportModel):
 
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
-    asked: int = _is("messages to be published: accepted and refused")
+    asked: int = _is("messages to be published through edges: accepted and refused")
     refused: int = _is("the refused ones among them")
     availability: Share = _is("accepted share")
     used: Share = _is("used share of the error budget; above 1 it is exhausted")
@@ -91,7 +97,7 @@ class Budget(ReportModel):
     """The error budget of all queues."""
 
     objective: float = _is("share that must be accepted (`--objective`)")
-    asked: int = _is("messages to be published, all queues")
+    asked: int = _is("messages to be published through edges, all queues")
     refused: int = _is("the refused ones among them")
     availability: Share = _is("accepted share")
     used: Share = _is("used share of the error budget; above 1 it is exhausted")
@@ -103,10 +109,10 @@ class QueueFigures(ReportModel):
 
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
-    in_: int = _is("messages published", alias="in")
-    out: int = _is("messages delivered")
+    in_: int = _is("messages published, by the queues' counters", alias="in")
+    out: int = _is("messages delivered, by the counters")
     refused: int = _is("refusals")
-    dead: int = _is("dead letters")
+    dead: int = _is("dead letters read by the job")
     put_p50: Seconds = _is("median of the seconds from request to durable answer")
     put_p99: Seconds = _is("99th percentile of them")
     wait_p50: Seconds = _is("median of the age of messages at first delivery")
@@ -197,17 +203,17 @@ class HourFigures(ReportModel):
     """Figures of one hour."""
 
     hour: str = _is("the hour")
-    in_: int = _is("messages published", alias="in")
-    out: int = _is("messages delivered")
+    in_: int = _is("messages published, by the queues' counters", alias="in")
+    out: int = _is("messages delivered, by the counters")
     refused: int = _is("refusals")
-    dead: int = _is("dead letters")
+    dead: int = _is("dead letters read by the job")
 
 
 class DeadRecords(ReportModel):
     """Dead letters read by the run."""
 
     read: int = _is("dead letters read by the run")
-    archived: int = _is("those in the archive")
+    archived: int = _is("those that could be used")
     quarantined: int = _is("those that could not be used")
     gone: int = _is("letters redriven or removed before the run read them, without those of deleted queues")
 
@@ -216,20 +222,20 @@ class SampleRecords(ReportModel):
     """Samples read by the run."""
 
     read: int = _is("samples read by the run")
-    archived: int = _is("those in the archive")
+    archived: int = _is("those that could be used")
     quarantined: int = _is("those that could not be used")
     lost: int = _is("samples trimmed before the run read them")
 
 
 class Records(ReportModel):
-    """Wata read by the run, regardless of the period."""
+    """Data read by the run, regardless of the period."""
 
     dead: DeadRecords = _is("dead letters")
     samples: SampleRecords = _is("samples")
 
 
 class Missing(ReportModel):
-    """Data missed by all runs that were planned since the period began."""
+    """Data missed by all runs that began since the period did."""
 
     lost_samples: int = _is("samples trimmed before a run read them", default=0)
     lost_streams: int = _is(
@@ -238,7 +244,7 @@ class Missing(ReportModel):
     quarantined_dead: int = _is("dead letters that could not be used", default=0)
     quarantined_samples: int = _is("samples that could not be used", default=0)
     late: int = _is(
-        "dead letters and samples that came after the tables of their hour were closed: only the archive has them",
+        "of jobs before 0.2: dead letters and samples that came after the tables of their hour were closed; now 0",
         default=0,
     )
 
@@ -253,7 +259,7 @@ class Report(ReportModel):
 
     version: int = _is(f"{VERSION}; other versions have another schema")
     run: str = _is("the run that made it")
-    now_ms: int = _is("when the run was planned; later data is not included")
+    now_ms: int = _is("when the run began; later data is not included")
     period: Period = _is("the hours that it covers")
     totals: Totals = _is("all queues together")
     budget: Budget = _is("error budget")
@@ -267,9 +273,9 @@ class Report(ReportModel):
     redrives: Redrives = _is("redrives and their success")
     changes: Changes = _is("sudden changes against the week before")
     edges: tuple[EdgeFigures, ...] = _is("figures of the edges")
-    records: Records = _is("wata read by the run, regardless of the period")
+    records: Records = _is("data read by the run, regardless of the period")
     missing: Missing = _is(
-        "data missed by all runs that were planned since the period began: figures are too low by it",
+        "data missed by all runs that began since the period did: figures are too low by it",
         default=Missing(),
     )
     left_out: dict[str, int] = _is("number of rows left out, by list; complete lists are not named")

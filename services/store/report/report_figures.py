@@ -19,7 +19,7 @@ Figures = Mapping[str, Values]  # by figure
 def figures(report: Report) -> Figures:
     """Return the figures; times in seconds. A figure that the report lacks has no values."""
     totals, missing = report.totals, report.missing
-    messages = {"in": totals.in_, "out": totals.out, "refused": totals.refused, "dead": totals.dead}
+    messages = {"in": totals.in_, "out": totals.out, "refused": totals.refused, "dead": totals.died}
     quarantined = {"dead": missing.quarantined_dead, "samples": missing.quarantined_samples}
     budgets = ((each.domain, each.queue, each.used) for each in report.budget.queues[:MOST])
     return {

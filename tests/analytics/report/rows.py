@@ -1,16 +1,21 @@
-"""Generate random tables of some hours as the job writes them; the rows are kept."""
+"""Generate random tables of some hours as the job writes them, and read them for the report."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+from deltalake import write_deltalake
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from services.analytics.report.period import Tables, span_of
-from services.analytics.table_files import schema_of, with_hour
-from services.analytics.tables import AGGREGATES
+from services.analytics import delta
+from services.analytics.report.period import Summary, read_tables
+from services.analytics.tables import COUNTERS, GOLD, Table
 
 LAST = datetime(2025, 11, 24, 16, tzinfo=UTC)
 Rows = dict[str, dict[str, list[dict[str, Any]]]]  # by hour and table
@@ -43,7 +48,7 @@ def some(chance: random.Random, hours: int, names: tuple[str, ...]) -> Rows:
 
 def _of_hour(chance: random.Random, back: int, names: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
     queue = [{"domain": chance.choice(("main", "other")), "queue": name} for name in names]
-    number = lambda: chance.randrange(1000)  # noqa: E731
+    number: Callable[[], int] = lambda: chance.randrange(1000)  # noqa: E731
     moment = LAST - timedelta(hours=back) + timedelta(seconds=chance.randrange(3600))
     traffic = [
         {
@@ -53,7 +58,7 @@ def _of_hour(chance: random.Random, back: int, names: tuple[str, ...]) -> dict[s
                 "acked": number(),
                 "returned": number(),
                 "refused_all": 4,
-                "refused_puts": chance.choice((None, 1, 4)),
+                "refused_puts": chance.choice((0, 1, 4)),
                 "refused": {"full": 1, names[0]: 3},
             },
             **{"put": counts(chance), "wait": counts(chance)},
@@ -77,7 +82,7 @@ def _of_hour(chance: random.Random, back: int, names: tuple[str, ...]) -> dict[s
     return {
         "traffic": traffic,
         "depths": [
-            {**each, "len_max": number(), "oldest_ms_max": number(), "added": number(), "dead_all": number()}
+            {**each, "len_max": number(), "oldest_ms_max": number(), **{name: number() for name in COUNTERS}}
             for each in queue
         ],
         "edges": [
@@ -97,19 +102,26 @@ def _of_hour(chance: random.Random, back: int, names: tuple[str, ...]) -> dict[s
     }
 
 
-def tables(rows: Rows, hours: int) -> Tables:
-    span = span_of(set(rows), hours)
-    found = {}
-    for table in AGGREGATES:
-        schema = schema_of(table)
-        parts = [with_hour(schema.empty_table(), "")]
-        for name in span.known:
-            made = [_whole(row, schema) for row in rows[name].get(table.name, [])]
-            parts.append(with_hour(pa.Table.from_pylist(made, schema), name))
-        found[table.name] = pa.concat_tables(parts).combine_chunks()
-    return Tables(span, found)
+def tables(rows: Rows, hours: int) -> Summary:
+    """Return what the gold tables with these rows tell of the last hours."""
+    with TemporaryDirectory() as output:
+        write(rows, Path(output))
+        return read_tables(output, hour(0), hours)
 
 
-def _whole(row: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
-    """Return the row with maps as pairs, as Arrow needs them."""
-    return {name: list(value.items()) if isinstance(value, dict) else value for name, value in row.items()}
+def write(rows: Rows, output: Path) -> None:
+    """Append the rows to the gold tables of an output."""
+    delta.create(str(output), GOLD)
+    for table in GOLD:
+        found = [row for hour in rows for row in _of_table(rows, hour, table)]
+        schema = to_arrow_schema(table.schema(), timezone="UTC")
+        write_deltalake(output / "gold" / table.name, pa.Table.from_pylist(found, schema), mode="append")
+
+
+def _of_table(rows: Rows, hour: str, table: Table) -> list[dict[str, Any]]:
+    day, _, number = hour.partition("T")
+    pairs: Callable[[Any], Any] = lambda value: [*value.items()] if isinstance(value, dict) else value  # noqa: E731
+    return [
+        {"day": day, "hour": number, **{name: pairs(value) for name, value in row.items()}}
+        for row in rows[hour].get(table.name, ())
+    ]

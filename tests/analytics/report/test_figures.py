@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from services.analytics.hours import span_of
 from services.analytics.report.figures import Of, make
-from services.analytics.report.period import span_of
 from services.store.report.report import MOST_OCTETS, Report, decode
+from tests.analytics import expected
 from tests.analytics.report.rows import HOSTILE, Rows, hour, some, tables
-from tests.analytics.spark import expected
 
 HOURS = 5
 OF = Of(
@@ -26,9 +26,10 @@ OF = Of(
         "dead": {"read": 5, "archived": 4, "quarantined": 1, "gone": 2},
         "samples": {"read": 7, "archived": 7, "quarantined": 0, "lost": 3},
     },
-    {},
+    [],
 )
 NAMES = ("a", "b", "c d")
+MANY = tuple(f"a {number}" for number in range(7))  # some lists have more than 20 rows
 Key = Callable[[dict[str, Any]], Any]
 
 
@@ -51,9 +52,9 @@ def summed(lists: list[list[int]]) -> list[int]:
     return [sum(column) for column in zip(*lists, strict=True)]
 
 
-@pytest.fixture
-def rows(chance: random.Random) -> Rows:
-    return some(chance, HOURS, NAMES)
+@pytest.fixture(params=[NAMES, MANY])
+def rows(chance: random.Random, request: pytest.FixtureRequest) -> Rows:
+    return some(chance, HOURS, request.param)
 
 
 @pytest.fixture
@@ -62,27 +63,52 @@ def found(rows: Rows) -> Report:
 
 
 def test_totals_are_the_sums_of_all_rows(rows: Rows, found: Report) -> None:
-    traffic, deaths = of(rows, "traffic"), of(rows, "deaths")
-    for name in ("in_octets", "out", "out_octets", "acked", "returned"):
-        assert getattr(found.totals, name) == sum(row[name] for row in traffic)
-    assert found.totals.in_ == sum(row["in"] for row in traffic)
+    traffic, deaths, depths = (of(rows, table) for table in ("traffic", "deaths", "depths"))
+    counters = {"in_": "added", "in_octets": "bytes_in", "out": "delivered", "acked": "acked"}
+    counters |= {"acked_octets": "bytes_out", "returned": "returned", "died": "dead_all", "added": "added"}
+    for name, counter in counters.items():
+        assert getattr(found.totals, name) == sum(row[counter] for row in depths)
+    for name, column in {"sampled_in": "in", "sampled_out": "out", "out_octets": "out_octets"}.items():
+        assert getattr(found.totals, name) == sum(row[column] for row in traffic)
     assert found.totals.refused == 4 * len(traffic)
     assert found.totals.dead == sum(row["count"] for row in deaths)
     assert found.totals.dead_octets == sum(row["octets"] for row in deaths)
-    assert found.totals.added == sum(row["added"] for row in of(rows, "depths"))
-    assert found.totals.died == sum(row["dead_all"] for row in of(rows, "depths"))
     assert found.totals.queues == len({queue(row) for row in traffic})
     assert [(each.name, each.count) for each in found.refused] == [
-        ("a", 3 * len(traffic)),
+        (traffic[0]["queue"], 3 * len(traffic)),
         ("full", len(traffic)),
     ]
+
+
+def test_totals_say_how_samples_differ_from_counters(rows: Rows) -> None:
+    for row in of(rows, "traffic"):
+        row |= {"in": 0, "out": 0}
+    rows[hour(0)]["traffic"][0] |= {"in": 982, "out": 500}
+
+    def told(added: int, delivered: int) -> str:
+        for row in of(rows, "depths"):
+            row |= {"added": 0, "delivered": 0}
+        rows[hour(0)]["depths"][0] |= {"added": added, "delivered": delivered}
+        return make(tables(rows, HOURS), OF).totals.difference
+
+    assert told(982, 500) == ""
+    assert told(1000, 500).startswith("Edges' samples cover 98.2 % of the messages published: the rest went ")
+    assert told(1000, 1000).startswith(
+        "Edges' samples cover 98.2 % of the messages published and 50 % of the messages delivered: the rest "
+    )
+    assert told(980, 500).startswith(
+        "Edges' samples have 2 more messages published than the queues' counters"
+    )
+    assert "50 % of the messages delivered" in told(980, 1000)
+    assert "They have 2 more messages published than" in told(980, 1000)
 
 
 def test_hours_are_told_one_by_one(rows: Rows, found: Report) -> None:
     assert [each.hour for each in found.hours] == [hour(back) for back in reversed(range(HOURS))]
     for each in found.hours:
         own = rows[each.hour]
-        assert each.in_ == sum(row["in"] for row in own["traffic"])
+        assert each.in_ == sum(row["added"] for row in own["depths"])
+        assert each.out == sum(row["delivered"] for row in own["depths"])
         assert each.dead == sum(row["count"] for row in own["deaths"])
         assert each.refused == sum(row["refused_all"] for row in own["traffic"])
 
@@ -97,7 +123,9 @@ def test_queues_stand_in_the_order_of_their_deaths(rows: Rows, found: Report) ->
         own = [row for row in of(rows, "traffic") if queue(row) == name]
         put, wait = (summed([row[column] for row in own]) for column in ("put", "wait"))
         assert each.dead == dead[name]
-        assert (each.in_, each.out) == (sum(row["in"] for row in own), sum(row["out"] for row in own))
+        counted = [row for row in of(rows, "depths") if queue(row) == name]
+        assert each.in_ == sum(row["added"] for row in counted)
+        assert each.out == sum(row["delivered"] for row in counted)
         assert each.put_p50 == pytest.approx(expected.quantile(put, expected.PUT, 0.5))
         assert each.put_p99 == pytest.approx(expected.quantile(put, expected.PUT, 0.99))
         assert each.wait_p50 == pytest.approx(expected.quantile(wait, expected.WAIT, 0.5))
@@ -107,12 +135,10 @@ def test_queues_stand_in_the_order_of_their_deaths(rows: Rows, found: Report) ->
 
 def test_the_error_budget_is_what_the_objective_leaves(rows: Rows, found: Report) -> None:
     traffic = of(rows, "traffic")
-    puts = [
-        {**row, "refused_puts": row["refused_all" if row["refused_puts"] is None else "refused_puts"]}
-        for row in traffic
-    ]
-    accepted, refused = by(traffic, queue, "in"), by(puts, queue, "refused_puts")
-    used = {name: refused[name] / (refused[name] + accepted[name]) / 0.01 for name in refused}
+    accepted, refused = by(traffic, queue, "in"), by(traffic, queue, "refused_puts")
+    used = {
+        name: refused[name] / (refused[name] + accepted[name]) / 0.01 for name in refused if refused[name]
+    }
     assert [(each.domain, each.queue) for each in found.budget.queues] == sorted(
         used, key=lambda name: (-used[name], name)
     )
@@ -141,9 +167,12 @@ def test_deaths_are_told_by_reason_edge_and_origin(rows: Rows, found: Report) ->
 
 
 def test_failures_of_all_hours_are_one(rows: Rows, found: Report) -> None:
-    key = lambda row: tuple(row[name] for name in ("domain", "queue", "reason", "pattern", "fingerprint"))  # noqa: E731
+    def key(row: dict[str, Any]) -> tuple[str, ...]:
+        return tuple(row[name] for name in ("domain", "queue", "reason", "pattern", "fingerprint"))
+
     wanted = by(of(rows, "failures"), key, "count")
     order = sorted(wanted, key=lambda name: (-wanted[name], name))[:20]
+    assert found.left_out.get("failures", 0) == len(wanted) - len(order)
     assert [
         (each.domain, each.queue, each.reason, each.pattern, each.fingerprint) for each in found.failures
     ] == order
@@ -164,7 +193,7 @@ def test_redrives_changes_edges_and_records(rows: Rows, found: Report) -> None:
     assert found.changes.count == len(of(rows, "changes"))
     assert [abs(each.z) for each in found.changes.top] == sorted(
         (abs(row["z"]) for row in of(rows, "changes")), reverse=True
-    )
+    )[:20]
     for each in found.edges:
         own = [row for row in edges if row["edge"] == each.edge]
         assert each.opened == sum(row["opened"] for row in own)
@@ -176,8 +205,8 @@ def test_redrives_changes_edges_and_records(rows: Rows, found: Report) -> None:
 def test_only_the_last_hours_count(chance: random.Random) -> None:
     rows = some(chance, 30, NAMES)
     found = make(tables(rows, 24), OF)
-    recent = [row for back in range(24) for row in rows[hour(back)]["traffic"]]
-    assert found.totals.in_ == sum(row["in"] for row in recent)
+    recent = [row for back in range(24) for row in rows[hour(back)]["depths"]]
+    assert found.totals.in_ == sum(row["added"] for row in recent)
     assert (found.period.first, found.period.last) == (hour(23), hour(0))
     assert found.period.known == 24
 
@@ -205,12 +234,12 @@ def test_a_period_ends_with_the_newest_hour_whatever_is_missing() -> None:
 
 
 def test_what_runs_of_the_period_missed_is_told_whatever_the_last_one_read(rows: Rows) -> None:
-    known = {
-        hour(HOURS): {"lost_samples": 1000, "quarantined_dead": 1000},  # before it
-        hour(HOURS - 1): {"lost_samples": 5},
-        hour(1): {"lost_samples": 2, "quarantined_dead": 1, "quarantined_samples": 4},
-        hour(-1): {"quarantined_samples": 3},  # planned before its own hour had rows
-    }
+    known: list[tuple[str, dict[str, int]]] = [
+        (hour(HOURS), {"lost_samples": 1000, "quarantined_dead": 1000}),  # before it
+        (hour(HOURS - 1), {"lost_samples": 5}),
+        (hour(1), {"lost_samples": 2, "quarantined_dead": 1, "quarantined_samples": 4}),
+        (hour(-1), {"quarantined_samples": 3}),  # planned before its own hour had rows
+    ]
     found = make(tables(rows, HOURS), replace(OF, missing=known)).missing
     assert (found.lost_samples, found.quarantined_dead, found.quarantined_samples) == (7, 1, 7)
     assert found.quarantined == 8
@@ -235,6 +264,16 @@ def test_it_has_a_bound_whatever_the_names(chance: random.Random) -> None:
     assert found.left_out["queues"] + len(found.queues) == len(queues)
     assert all(len(each.queue) == 100 and each.queue.endswith("…") for each in found.queues)
     assert found.totals.dead == sum(row["count"] for row in of(rows, "deaths"))
+
+
+def test_texts_that_are_null_are_empty(chance: random.Random) -> None:
+    rows = some(chance, 1, NAMES)
+    rows[hour(0)]["deaths"][0] |= {"domain": None, "edge": None}
+    rows[hour(0)]["failures"][0] |= {"pattern": None, "example": None}
+    found = make(tables(rows, 24), OF)
+    assert "" in {each.domain for each in found.queues}
+    assert "" in {each.name for each in found.deaths.by_edge}
+    assert ("", "") in {(each.pattern, each.example) for each in found.failures}
 
 
 def test_hostile_names_are_kept_as_they_are(chance: random.Random) -> None:

@@ -14,7 +14,8 @@ import pytest
 from services.analytics.report import words
 from services.analytics.report.figures import make
 from services.analytics.report.page import page
-from services.analytics.tables import AGGREGATES
+from services.analytics.report.period import WITH_HOURS
+from services.analytics.tables import GOLD
 from services.store.report.report import Report
 from tests.analytics.report.rows import HOSTILE, hour, some, tables
 from tests.analytics.report.test_figures import OF
@@ -148,7 +149,7 @@ def test_an_alarm_is_of_the_period_and_not_of_the_last_run() -> None:
     assert "had read them: 3" in told(lost_streams=3)
     assert "with the reason: 9" in told(quarantined_dead=9)
     assert "with the reason: 9" in told(quarantined_samples=9)
-    assert "only in the archive: 8" in told(late=8)
+    assert "Records too late for the hourly tables: 8" in told(late=8)
 
 
 def test_why_something_was_refused_stands_there_where_nothing_was_to_be_put_in(chance: random.Random) -> None:
@@ -168,11 +169,12 @@ def test_why_something_was_refused_stands_there_where_nothing_was_to_be_put_in(c
     assert "Refusals by reason" not in page(report(refused=[]))
 
 
-@pytest.mark.parametrize("kept", [each.name for each in AGGREGATES])
+@pytest.mark.parametrize("kept", [each.name for each in GOLD])
 def test_there_is_a_page_of_any_one_table(kept: str, chance: random.Random) -> None:
-    """Check pages with rows of one table only: unknown values leave no gap."""
+    """Check pages with rows of one table, and of one that has its hours: unknown values leave no gap."""
+    names = {kept} if kept in {table.name for table in WITH_HOURS} else {kept, "edges"}
     rows = {
-        name: {table: own for table, own in each.items() if table == kept}
+        name: {table: own for table, own in each.items() if table in names}
         for name, each in some(chance, 2, ("a", "b")).items()
     }
     read = Reader(page(make(tables(rows, 24), OF)))

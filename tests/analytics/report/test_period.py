@@ -1,70 +1,63 @@
-"""Test which hours a report covers, and how often it accesses the output."""
+"""Test how the gold tables of a period are read."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import random
 
-import pytest
+from services.analytics.hours import Span, later
+from services.analytics.report.figures import make
+from services.analytics.report.period import find_span, read_tables
+from tests.analytics.report.conftest import Write
+from tests.analytics.report.rows import Rows, hour, some, tables
+from tests.analytics.report.test_figures import OF
 
-from services.analytics.files import Files
-from services.analytics.hours import later
-from services.analytics.report.period import Gone, Span, read_tables
-from services.analytics.table_files import parquet, schema_of, table_path
-from services.analytics.tables import DEATHS, TRAFFIC, Table
-from tests.analytics.asking import counted
-
-NOW = "2025-11-24T16"
-STAGING = "runs/r/staging"
-NOTHING = Gone("", frozenset())
+NOW = hour(0)
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    return Files(str(tmp_path))
+def test_each_list_has_its_first_rows_and_its_length(gold: Write) -> None:
+    names = tuple(f"name {number}" for number in range(7))
+    rows = some(random.Random(5), 30, names)
+    found = read_tables(gold(rows), NOW, 24)
+    recent = [own for at, own in rows.items() if at > hour(24)]
+    keys = ("domain", "queue", "reason", "pattern", "fingerprint")
+    groups = {tuple(row[key] for key in keys) for own in recent for row in own["failures"]}
+    lengths = {"deaths.by_origin": 7, "failures": len(groups), "changes.top": 7 * 24, "queues": 7 * 2}
+    assert {name: found.lengths[name] for name in lengths} == lengths
+    assert {name: len(found.lists[name]) for name in lengths} == {
+        **lengths,
+        "failures": 20,
+        "changes.top": 20,
+    }
+    assert sorted(found.hours) == [hour(back) for back in reversed(range(24))]
 
 
-def put(files: Files, hours: list[str], table: Table = DEATHS, root: str = "aggregates") -> None:
-    for hour in hours:
-        files.write_octets(f"{root}/{table_path(table, hour)}", parquet(schema_of(table).empty_table()))
+def test_output_without_rows_gives_an_empty_report(gold: Write) -> None:
+    assert make(read_tables(gold({}), NOW, 2), OF) == make(tables({}, 2), OF)
+    output = gold(some(random.Random(5), 3, ("a",)))
+    assert make(read_tables(output, later(NOW, -40), 2), OF) == make(tables({}, 2), OF)
 
 
-def span(files: Files, hours: int = 24, gone: Gone = NOTHING) -> Span:
-    return read_tables(files, STAGING, NOW, hours, gone).span
+def of_hours(*backs: int) -> Rows:
+    """Return rows of the tables traffic and deaths in turn, in these hours, counted from NOW."""
+    known = some(random.Random(5), max(*backs, 0) + 1, ("a",))
+    found: Rows = {}
+    for number, back in enumerate(backs):
+        name = ("traffic", "deaths")[number % 2]
+        found[hour(back)] = {name: known[hour(max(back, 0))][name]}
+    return found
 
 
-def test_an_hour_that_has_not_begun_is_in_no_report(files: Files) -> None:
+def test_hour_that_has_not_begun_is_left_out(gold: Write) -> None:
     """Check that the hour of a letter ahead of the store's clock counts only once it has begun."""
-    put(files, [later(NOW, by) for by in (-24, -23, 0, 1, 9)])
-    found = span(files)
-    assert (found.first, found.last, found.known) == (later(NOW, -23), NOW, (later(NOW, -23), NOW))
-    put(files, [later(NOW, -2)], root=f"{STAGING}/aggregates")
-    assert later(NOW, -2) in span(files).known
+    output = gold(of_hours(24, 23, 0, -1, -9))
+    assert find_span(output, NOW, 24) == Span(hour(23), NOW, 24, (hour(23), NOW))
+    assert find_span(output, hour(30), 24) == Span("", "", 24)
 
 
-def test_nothing_but_hours_that_have_not_begun_is_nothing(files: Files) -> None:
-    put(files, [later(NOW, 1)])
-    assert span(files).last == ""
-
-
-def test_a_period_ends_where_there_is_something_however_long_ago(files: Files) -> None:
-    old = [later(NOW, by) for by in (-2000, -2001, -2030)]
-    put(files, old)
-    put(files, [later(NOW, -30)], TRAFFIC)
-    (files_gone,) = (f"aggregates/traffic/day={hour[:10]}/hour={hour[11:]}" for hour in [later(NOW, -30)])
-    assert span(files).known == (later(NOW, -30),)
-    found = span(files, gone=Gone("", frozenset({files_gone})))
-    assert (found.last, found.known) == (old[0], (old[1], old[0]))
-    assert span(files, gone=Gone(later(NOW, -1000), frozenset({files_gone}))).last == ""
-
-
-def test_an_old_output_is_asked_no_more_than_a_young_one(
-    files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    for days in (range(4), range(4, 300)):
-        put(files, [later(NOW, -24 * day) for day in days])
-        with counted(monkeypatch) as found:
-            assert len(span(files, 48).known) == 2
-        asked.append(found)
-    assert asked[0] == asked[1]
-    assert asked[0]["list"] < 24
+def test_period_ends_with_the_newest_hour_however_old(gold: Write) -> None:
+    output = gold(of_hours(2000, 2001, 2030))
+    assert find_span(output, NOW, 24).known == (hour(2001), hour(2000))
+    output = gold(of_hours(50, 40, 30))
+    assert find_span(output, NOW, 24).known == (hour(50), hour(40), hour(30))
+    assert find_span(output, NOW, 10).known == (hour(30),)
+    assert find_span(output, NOW, 168).known == (hour(50), hour(40), hour(30))

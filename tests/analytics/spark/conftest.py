@@ -1,62 +1,62 @@
-"""One Spark session for all tests of this folder, with two tasks at a time."""
+"""A store for runs of the job, and a run that others are compared with."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from services.analytics.session import CONFIG
-from tests.analytics.spark.entries import Entries
-from tests.analytics.spark.jvm import SHORT_LIVED
-from tests.servers import Server
+from services.store.model.keys import RegistryKeys
+from services.store.redis import analytics_rules
+from tests.analytics.spark.carried_out import carry_out
+from tests.redis_stream.entries import Entries, fill_letters, fill_samples
+from tests.servers import PROGRAMS, Server
+from tests.stores import random_generator
 
-ROOT = Path(__file__).parents[3]
-PLACES = (ROOT, ROOT / "operator", ROOT / "services/analytics/plugin")
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session that finds the data source only by the folder in which Spark looks for it."""
-    before = dict(os.environ)
-    os.environ |= SHORT_LIVED | {
-        "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    folder = tmp_path_factory.mktemp("spark")
-    settings = {
-        **CONFIG,  # as in the job
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.local.dir": str(folder),
-        "spark.sql.streaming.stopTimeout": "60s",
-    }
-    conf = SparkConf(loadDefaults=False).setMaster("local[2,3]")  # a task may fail twice
-    conf.setAll(list(settings.items()))
-    gateway = launch_gateway(conf)
-    context = SparkContext(conf=conf, gateway=gateway)
-    context.setLogLevel("OFF")
-    session = SparkSession(context)
-    yield session
-    session.stop()
-    gateway.shutdown()
-    gateway.proc.stdin.close()  # ends the JVM
-    gateway.proc.wait(60)
-    os.environ.clear()
-    os.environ |= before
+LETTERS = 150
+PASSWORD = "pl4nted"
+HOURS = 3
 
 
 @pytest.fixture
 def store(running: Server) -> Entries:
-    """A store with an empty catalogue."""
+    """Return a store with an empty catalogue."""
     running.clear()
     return Entries(running)
+
+
+def with_password(store: Entries) -> str:
+    """Return the URL of the store for the user that `done` has made."""
+    return f"redis://analytics:{PASSWORD}@127.0.0.1:{store.server.port}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """An undisturbed run over some hours, all of which the report covers."""
+
+    store: Entries
+    output: Path
+    run: dict[str, Any]
+    report: bytes  # in the store
+
+
+@pytest.fixture(scope="session")
+def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
+    """Carry out a run with the rights of `penstock store rights --for analytics`."""
+    folder, chance = tmp_path_factory.mktemp("done"), random_generator()
+    server = Server(next(iter(PROGRAMS)), folder / "store").start()
+    try:
+        store = Entries(server)
+        fill_letters(store, chance, LETTERS, HOURS, queues=("a", "b", "<script>"))
+        fill_samples(store, chance, 12 * HOURS, HOURS)
+        server.call("ACL", "SETUSER", "analytics", *analytics_rules(), f">{PASSWORD}")
+        url = with_password(store)
+        run = carry_out(spark, store, folder / "out", store=url)
+        report = server.call("GET", RegistryKeys().report).partition(b" ")[2]
+        yield Done(store, folder / "out", run, report)
+    finally:
+        server.end()

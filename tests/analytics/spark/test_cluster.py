@@ -9,15 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from services.analytics.files import Files
-from services.analytics.report.output import give
-from services.analytics.run import run
-from services.analytics.settings import Settings, Shape
-from services.analytics.tables import DEATHS, TRAFFIC, Table
+from services.analytics import job, preflight
+from services.analytics.settings import Settings
 from services.store.model.keys import DomainKeys, RegistryKeys
-from tests.analytics.spark.test_aggregates import table
-from tests.analytics.spark.test_archive import named, rows
-from tests.analytics.streams import QUEUE, add, with_desk
+from tests.analytics.spark.carried_out import named, rows
+from tests.redis_stream.streams import QUEUE, add, with_desk
 from tests.servers import PROGRAMS
 from tests.store.desk import Desk, numbered
 from tests.topologies import Cluster
@@ -64,23 +60,22 @@ def test_a_job_reads_all_shards_and_goes_on_there(
         assert len(letters) == number * LETTERS * len(domains)
         for node, name in zip(shards, domains, strict=True):
             add(node, [("*", {**QUEUE, "queue": f"of {name}", "n": str(number)})], DomainKeys(name).samples)
-        settings = Settings(cluster.url, str(output), f"r{number}", Shape(), patience_s=10)
-        done = run(spark, settings)
-        assert done["dead"] == {"read": LETTERS * 2, "archived": LETTERS * 2, "quarantined": 0, "gone": 0}
-        assert done["samples"]["archived"] >= len(domains)
-        assert named(rows(output / "archive/dead")) == letters
-    assert summed(output, DEATHS, "count") == dict.fromkeys(domains, 2 * LETTERS)
-    assert summed(output, TRAFFIC, "in") == dict.fromkeys(domains, 2 * int(QUEUE["in"]))
-    give(Files(str(output)), settings)
+        settings = Settings(cluster.url, str(output), f"r{number}", patience_s=10)
+        job.run(settings, preflight.look(settings), lambda: spark)
+        (run,) = [each for each in rows(output, "runs") if each["run"] == f"r{number}"]
+        assert (run["dead"], run["dead_quarantined"], run["dead_gone"]) == (LETTERS * 2, 0, 0)
+        assert run["samples"] >= len(domains)
+        assert named(rows(output, "bronze/dead")) == letters
+    assert summed(output, "gold/deaths", "count") == dict.fromkeys(domains, 2 * LETTERS)
+    assert summed(output, "gold/traffic", "in") == dict.fromkeys(domains, 2 * int(QUEUE["in"]))
     given = cluster.holder(registry).call("GET", registry).partition(b" ")[2]
     assert given == (output / "reports/latest.json").read_bytes()
     assert {each["domain"] for each in json.loads(given)["queues"]} >= {*domains}
 
 
-def summed(output: Path, of: Table, column: str) -> dict[str, int]:
+def summed(output: Path, table: str, column: str) -> dict[str, int]:
     """Return the sum of a column, by domain."""
     found: dict[str, int] = {}
-    at = of.key_names().index("domain")
-    for keys, values in table(output, of).items():
-        found[keys[at]] = found.get(keys[at], 0) + values[column]
+    for row in rows(output, table):
+        found[row["domain"]] = found.get(row["domain"], 0) + row[column]
     return found

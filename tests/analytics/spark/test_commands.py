@@ -14,11 +14,11 @@ import pytest
 
 from services.store import Store
 from services.store.model.keys import DomainKeys
-from tests.analytics.spark.conftest import ROOT
 from tests.analytics.spark.test_kills import PATIENCE_S, environment
 from tests.cli.shell import Shell, running
 from tests.docs.bench import parse_command
 from tests.docs.blocks import blocks
+from tests.redis_stream.spark.session import ROOT
 from tests.servers import eventually, free_port
 
 ANALYTICS, CLI = "docs/analytics.md", "docs/cli.md"
@@ -98,4 +98,4 @@ def test_the_report(home: Home) -> None:
     assert set(LABEL.findall(wanted)) <= set(LABEL.findall(said))
     assert [each.split() for each in HEAD.findall(wanted)] == [each.split() for each in HEAD.findall(said)]
     for text in (wanted, said):
-        assert re.search(r"^dead letters +3,000: expired 3,000$", text, re.M)
+        assert re.search(r"^dead letters read +3,000: expired 3,000$", text, re.M)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.analytics.spark.entries import Entries
+from tests.analytics.spark.carried_out import rows
 from tests.analytics.spark.test_kills import PATIENCE_S, begin, logged
+from tests.redis_stream.entries import Entries
 
 
 def has_begun_java(pid: int) -> bool:
@@ -38,7 +39,7 @@ def test_ctrl_c_while_spark_starts_ends_the_job(store: Entries, tmp_path: Path) 
     assert first["action"] == "terminated"
     assert first["message"].startswith("interrupted: stopping once Spark has started")
     assert (told["code"], told["action"]) == (130, "failed")
-    assert not (tmp_path / "out").exists()
+    assert rows(tmp_path / "out", "bronze/dead") == []
     with pytest.raises(ProcessLookupError):  # no process of the group is left, Java included
         eventually_gone(process.pid)
 

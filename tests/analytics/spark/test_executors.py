@@ -10,10 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
-from tests.analytics.spark.test_kills import PATIENCE_S, begin, carry_out, check_same, kill, wait_until
+from tests.analytics.spark.conftest import Done
+from tests.analytics.spark.test_kills import PATIENCE_S, begin, check_same, kill, wait_until
 
 # separate processes, as on a cluster, each with one task at a time
 EXECUTORS = (
@@ -36,16 +35,11 @@ def executors(process: subprocess.Popen[bytes]) -> list[int]:
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_run_survives_an_executor_killed_at_random(
-    spark: SparkSession, store: Entries, tmp_path: Path, chance: random.Random
-) -> None:
-    fill_letters(store, chance, 60, 2)
-    fill_samples(store, chance, 8, 2)
-    whole, output, log = tmp_path / "whole", tmp_path / "out", tmp_path / "log"
-    carry_out(spark, store, whole)
-    process = begin(store, output, *EXECUTORS)
+def test_run_survives_an_executor_killed_at_random(done: Done, tmp_path: Path, chance: random.Random) -> None:
+    output, log = tmp_path / "out", tmp_path / "log"
+    process = begin(done.store, output, *EXECUTORS)
     try:
-        moment = chance.choice(("it has a plan", "it writes the archive", "it computes tables"))
+        moment = chance.choice(("it has planned a batch", "it reads samples", "it computes hours"))
         wait_until(moment, output, process)
         while not (there := executors(process)):
             assert process.poll() is None, log.read_text()[-3000:]
@@ -55,4 +49,4 @@ def test_run_survives_an_executor_killed_at_random(
         assert process.wait(PATIENCE_S) == 0, log.read_text()[-3000:]
     finally:
         kill(process)
-    check_same(whole, output)
+    check_same(done.output, output)

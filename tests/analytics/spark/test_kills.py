@@ -1,4 +1,7 @@
-"""Interrupt the job, then kill it at a random moment: the next run finishes it."""
+"""Interrupt the job, then kill it at random moments: the next run finishes it, and the tables are the same.
+
+PENSTOCK_TEST_KILLS is the number of kills, 1 unless it is set.
+"""
 
 from __future__ import annotations
 
@@ -11,34 +14,36 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from services.analytics.files import Files
-from services.analytics.report.output import give
-from services.analytics.run import run
-from services.analytics.settings import Settings
+from services.analytics.failures import CONCURRENT, DONE, told
+from services.analytics.tables import ALL, RUNS
 from services.store.model.keys import RegistryKeys
-from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
-from tests.analytics.spark.jvm import SHORT_LIVED
+from tests.analytics.spark.carried_out import carry_out, rows
+from tests.analytics.spark.conftest import LETTERS, PASSWORD, Done, with_password
 from tests.docs.blocks import blocks
+from tests.redis_stream.entries import Entries
+from tests.redis_stream.spark.jvm import SHORT_LIVED
 
 PAGE = "docs/analytics.md"
 USUAL_STORE, USUAL_OUTPUT = "redis://127.0.0.1:6379", "/var/lib/penstock/analytics"
 PATIENCE_S = 900.0
+KILLS = int(os.environ.get("PENSTOCK_TEST_KILLS", "1"))
 
 
 def command(store: Entries, output: Path, *more: str) -> list[str]:
     """Return the command of docs/analytics.md, with less memory."""
     (job,) = [each for each in blocks(PAGE) if each.section == "The job" and each.is_command]
     line = job.text.replace(USUAL_STORE, store.server.url).replace(USUAL_OUTPUT, str(output))
-    python, *words = shlex.split(line)
-    assert (python, {store.server.url, str(output)} <= set(words)) == ("python", True)
-    return [sys.executable, "-P", *words, "--run-id", "r1", "--driver-memory", "512m", *more]
+    penstock, *words = shlex.split(line)
+    assert (penstock, {store.server.url, str(output)} <= set(words)) == ("penstock", True)
+    return [sys.executable, "-P", "-m", "services.cli", *words, "--driver-memory", "600m", *more]
 
 
 def environment() -> dict[str, str]:
@@ -54,25 +59,21 @@ def begin(store: Entries, output: Path, *more: str) -> subprocess.Popen[bytes]:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):  # it has ended, and all that it has started
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def carry_out(spark: SparkSession, store: Entries, output: Path) -> None:
-    """Do what the process of the job does, in this process: run r1 and send its report to the store."""
-    settings = Settings(store.server.url, str(output), "r1")
-    run(spark, settings)
-    give(Files(settings.output), settings)
-
-
-# How far a run is when it is interrupted, by files written so far.
+# How far a run is, by files written so far.
 MOMENTS = {
-    "it has the lock": "runs/lock.json",
-    "it has a plan": "runs/r1/plan.json",
-    "it writes the archive": "runs/r1/staging/archive/*/*",
-    "it computes tables": "runs/r1/staging/aggregates/*",
-    "it is ready": "runs/r1/ready.json",
-    "it moves": "archive/dead/day=*",
+    "it creates tables": "bronze/dead/_delta_log/*0.json",
+    "it has planned a batch": "_checkpoints/abc/dead/offsets/*",
+    "it has read dead letters": "bronze/dead/_delta_log/*[1-9].json",
+    "it reads samples": "_checkpoints/abc/samples/offsets/*",
+    "it computes hours": "_checkpoints/abc/samples/commits/*",
+    "it has computed a table": "gold/deaths/_delta_log/*[1-9].json",
+    "it has computed the last table": "gold/redrives/_delta_log/*[1-9].json",
+    "it writes the report": "reports/*",
 }
 
 
@@ -96,57 +97,79 @@ def logged(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
 
 
-def rows(folder: Path) -> list[tuple[str, str]]:
-    found = [pq.ParquetFile(path).read(["stream", "id"]) for path in folder.rglob("*.parquet")]
-    return sorted((row["stream"], row["id"]) for table in found for row in table.to_pylist())
-
-
-def octets(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
-
-
 def check_same(one: Path, other: Path) -> None:
-    """Check that two outputs have the same tables, and the same records in their archives."""
-    assert octets(one / "aggregates") == octets(other / "aggregates") != {}
+    """Check that two outputs have the same rows in all tables, and none twice."""
+    for table in ALL:
+        if table is not RUNS:
+            place = "/".join((*table.folder, table.name))
+            assert sorted(map(repr, rows(one, place))) == sorted(map(repr, rows(other, place))), place
     for kind in ("dead", "samples"):
-        assert rows(one / "archive" / kind) == rows(other / "archive" / kind) != []
+        ids = [(row["stream"], row["id"]) for row in rows(one, f"bronze/{kind}")]
+        assert len(ids) == len(set(ids)) > 0
+
+
+@pytest.mark.timeout((2 + KILLS) * PATIENCE_S)
+def test_killed_runs_leave_the_tables_of_an_undisturbed_one(
+    spark: SparkSession, done: Done, tmp_path: Path, chance: random.Random
+) -> None:
+    store, outputs = done.store, [tmp_path / "out"]
+    for number in range(KILLS):
+        begun = time.time()
+        process = begin(store, outputs[-1], "--run-id", f"k{number}")
+        moment = chance.choice(list(MOMENTS))
+        wait_until(moment, outputs[-1], process, begun)
+        time.sleep(chance.choice((0.0, 0.0, chance.random())))
+        is_through = process.poll() is not None
+        print(f"killed when {moment}: {'it was through' if is_through else 'still at work'}")
+        kill(process)
+        if is_through and number + 1 < KILLS:  # nothing is left to do there
+            outputs.append(tmp_path / f"out{number}")
+    for output in outputs:
+        carry_out(spark, store, output, "last")
+        check_same(done.output, output)
+        assert sum(row["dead"] for row in rows(output, "runs")) == LETTERS
+        latest = (output / "reports/latest.json").read_bytes()
+        assert latest == (output / "reports/last.json").read_bytes()
+    assert store.server.call("GET", RegistryKeys().report).partition(b" ")[2] == latest
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_interrupted_run_ends_as_an_undisturbed_one(
-    spark: SparkSession, store: Entries, tmp_path: Path, chance: random.Random
+def test_of_two_runs_at_once_one_is_done_and_the_other_says_why_not(
+    spark: SparkSession, done: Done, tmp_path: Path
 ) -> None:
-    fill_letters(store, chance, 60, 2)
-    fill_samples(store, chance, 8, 2)
-    whole, output, log = tmp_path / "whole", tmp_path / "out", tmp_path / "log"
-    carry_out(spark, store, whole)
+    output, events, codes = tmp_path / "out", tmp_path / "events", []
+    conf = {"enabled": "true", "dir": str(events), "compress": "false"}
+    log = [word for name, value in conf.items() for word in ("--conf", f"spark.eventLog.{name}={value}")]
+    process = begin(done.store, output, "--run-id", "r1", "--store", with_password(done.store), *log)
+    wait_until("it has planned a batch", output, process)
+    try:
+        carry_out(spark, done.store, output, "r2")
+    except PySparkException as error:
+        code, text = told(error)
+        assert "at the same time" in text
+        codes.append(code)
+    codes.append(process.wait(PATIENCE_S))
+    assert {*codes} <= {DONE, CONCURRENT}, (tmp_path / "log").read_text()[-3000:]
+    assert codes != [CONCURRENT, CONCURRENT]
+    carry_out(spark, done.store, output, "last")
+    check_same(done.output, output)
+    written = b"".join(path.read_bytes() for path in events.rglob("*") if path.is_file())
+    assert b"ingest dead" in written
+    assert PASSWORD.encode() not in written + (tmp_path / "log").read_bytes()
 
-    process = begin(store, output)
-    wait_until("it has a plan", output, process)
+
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_interrupted_run_says_so_and_the_next_one_continues(
+    spark: SparkSession, done: Done, tmp_path: Path, chance: random.Random
+) -> None:
+    output, log = tmp_path / "out", tmp_path / "log"
+    process = begin(done.store, output, "--run-id", "r1")
+    wait_until("it has planned a batch", output, process)
     number = chance.choice((signal.SIGTERM, signal.SIGINT))
     process.send_signal(number)
     assert process.wait(PATIENCE_S) == 128 + number, log.read_text()[-3000:]
     told = logged(log)
     assert [each["master"] for each in told if each["action"] == "started"] == ["local[*]"]
     assert "terminated" in [each["action"] for each in told]
-    assert not (output / "runs/lock.json").exists()
-    assert not (output / "state.json").exists()
-
-    begun = time.time()
-    process = begin(store, output)
-    moment = chance.choice([name for name in MOMENTS if name != "it has a plan"])  # it exists already
-    wait_until(moment, output, process, begun)
-    time.sleep(chance.choice((0.0, 0.0, chance.random())))
-    print(f"killed when {moment}: {'still at work' if process.poll() is None else 'it was through'}")
-    kill(process)
-
-    carry_out(spark, store, output)
-    check_same(whole, output)
-    one, other = (json.loads((folder / "state.json").read_text()) for folder in (whole, output))
-    for state in (one, other):
-        del state["now_ms"], state["unfinished"]  # the runs were planned at different times
-    assert one == other
-    assert sorted(path.name for path in (output / "runs/r1").iterdir()) == ["done.json", "plan.json"]
-    latest = (output / "reports/latest.json").read_bytes()
-    assert latest == (output / "reports/r1.json").read_bytes()
-    assert store.server.call("GET", RegistryKeys().report).partition(b" ")[2] == latest
+    assert carry_out(spark, done.store, output)["dead"] == LETTERS
+    check_same(done.output, output)

@@ -1,4 +1,4 @@
-"""Run the examples of docs/analytics.md and of the Python API's page as written."""
+"""Run the first examples of docs/analytics.md and of the Python API's page as written."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.analytics.spark.test_source import set_up
-from tests.analytics.streams import LETTER, add
+from tests.redis_stream.spark.test_source import set_up
+from tests.redis_stream.streams import LETTER, add
 from tests.servers import Server
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -18,19 +18,21 @@ API = (DOCS / "reference" / "api" / "redis_stream.md").read_text()
 USUAL = "redis://127.0.0.1:6379"
 
 
-def blocks(language: str, server: Server, page: str = PAGE) -> str:
-    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", page, re.M | re.S)).replace(USUAL, server.url)
+def block(language: str, server: Server, page: str = PAGE) -> str:
+    """Return the first code block of the language."""
+    (text,) = re.findall(rf"^```{language}\n(.*?)^```", page, re.M | re.S)[:1]
+    return str(text).replace(USUAL, server.url)
 
 
 def test_they_say_what_died(spark: SparkSession, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     keys = set_up(server, "orders")
     add(server, [("1-0", LETTER), ("2-0", LETTER)], keys["orders"])
-    exec(blocks("python", server))
+    exec(block("python", server))
     assert "|orders|refused|    2|" in capsys.readouterr().out
-    create, select = (part for part in blocks("sql", server).split(";\n") if part.strip())
-    spark.sql(create)
-    (row,) = spark.sql(select).collect()
-    spark.catalog.dropTempView("dead")
+    create, select = (part for part in block("sql", server).split(";\n") if part.strip())
+    session = spark.newSession()  # other tests have views of these names
+    session.sql(create)
+    (row,) = session.sql(select).collect()
     assert tuple(row)[:3] == ("orders", "refused", 2)
 
 
@@ -39,5 +41,5 @@ def test_the_example_of_the_api_reference_runs(
 ) -> None:
     keys = set_up(server, "orders")
     add(server, [("1-0", LETTER)], keys["orders"])
-    exec(blocks("python", server, API))
+    exec(block("python", server, API))
     assert "Row(queue='orders', reason='refused', count=1)" in capsys.readouterr().out

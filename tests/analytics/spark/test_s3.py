@@ -1,87 +1,56 @@
-"""Test an output in a bucket: the same files as in a folder, with the environment of other S3 clients."""
+"""Run the job with its output in a bucket, found by the environment of other S3 clients."""
 
 from __future__ import annotations
 
-import os
+import json
 import random
-from collections.abc import Iterator
-from io import BytesIO
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable
 
-from services.analytics import compaction
-from services.analytics.files import Files
-from services.analytics.run import hour_of, run
-from services.analytics.settings import Settings, Shape
+from services.store.model.keys import RegistryKeys
 from tests.analytics.objects import BUCKET, objects
-from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
+from tests.analytics.spark.test_kills import PATIENCE_S, command, environment
+from tests.redis_stream.entries import Entries, fill_letters, fill_samples
 
-OUTPUT = f"s3a://{BUCKET}/deep/penstock"
-
-
-@pytest.fixture
-def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
-    with objects(tmp_path) as environment:
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        yield Files(OUTPUT)
+OUTPUT = f"s3a://{BUCKET}/deep/of this"
 
 
-def both(output: str | Path, store: Entries) -> list[Settings]:
-    """Run twice."""
-    shape = Shape(bodies="full", top=3)
-    return [Settings(store.server.url, str(output), f"r{number}", shape) for number in (1, 2)]
+def run(store: Entries, bucket: Mapping[str, str], name: str) -> list[dict[str, Any]]:
+    """Carry out a run and return what it logged."""
+    done = subprocess.run(
+        command(store, Path("OUTPUT"), "--run-id", name, "--output", OUTPUT),
+        env={**environment(), **bucket, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
 
 
-def in_tasks(spark: SparkSession) -> None:
-    """Set these variables in tasks, as the workers of Spark were started without them."""
-    context = spark.sparkContext
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL"):
-        context.environment[name] = os.environ[name]
-
-
-def test_a_bucket_has_what_a_folder_has(
-    spark: SparkSession,
-    store: Entries,
-    bucket: Files,
-    tmp_path: Path,
-    chance: random.Random,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_job_writes_its_tables_and_reports_into_a_bucket(
+    store: Entries, tmp_path: Path, chance: random.Random
 ) -> None:
-    in_tasks(spark)
-    monkeypatch.setattr(compaction, "MANY", 1)  # so the second run joins files of the first
-    fill_letters(store, chance, 60, 2)
-    fill_samples(store, chance, 20, 2)
-    local, remote = both(tmp_path / "out", store), both(OUTPUT, store)
-    for settings in (local[0], remote[0]):
-        run(spark, settings)
-    fill_letters(store, chance, 40, 2)
-    for settings in (local[1], remote[1]):
-        run(spark, settings)
-    folder = Files(str(tmp_path / "out"))
-    tables = sorted(folder.walk("aggregates"))
-    assert tables
-    assert tables == sorted(bucket.walk("aggregates"))
-    for path in tables:
-        assert bucket.read_octets(path) == folder.read_octets(path), path
-    joined = [path for path in bucket.walk("archive/dead") if "/r2-c0" in path]
-    assert joined
-    for kind in ("dead", "samples"):
-        assert rows(bucket, kind) == rows(folder, kind) != []
-    for path in ("state.json", "runs/r2/done.json", "reports/latest.json"):
-        assert bucket.exists(path)
-    assert bucket.list("runs/r2") == [each for each in bucket.list("runs/r2") if each.name != "staging"]
-    assert not bucket.exists("runs/lock.json")
-
-
-def rows(files: Files, kind: str) -> list[dict[str, Any]]:
-    """Return rows of the archive with the day and hour of their file."""
-    found = []
-    for path in files.walk(f"archive/{kind}"):
-        table = pq.read_table(BytesIO(files.read_octets(path)))
-        found += [{**row, "": hour_of(path)} for row in table.to_pylist()]
-    return sorted(found, key=lambda row: (row["stream"], row["id"]))
+    fill_letters(store, chance, 40, 1)
+    fill_samples(store, chance, 4, 1)
+    with objects(tmp_path) as bucket:
+        actions = {each["action"]: each for each in run(store, bucket, "r1")}
+        assert "one job at a time" in actions["bucket"]["message"]
+        url, options = OUTPUT.replace("s3a", "s3").replace(" ", "%20"), {**bucket, "AWS_ALLOW_HTTP": "true"}
+        tables = {
+            name: DeltaTable(f"{url}/{name}", storage_options=options).to_pyarrow_table()
+            for name in ("bronze/dead", "bronze/samples", "gold/deaths", "runs")
+        }
+        assert sorted(tables["bronze/dead"]["id"].to_pylist()) == sorted(each["id"] for each in store.letters)
+        assert len(tables["bronze/samples"]) == len(store.samples)
+        assert sum(tables["gold/deaths"]["count"].to_pylist()) == 40
+        assert tables["runs"]["run"].to_pylist() == ["r1"]
+        (report,) = tmp_path.glob("data/**/reports/latest.json")
+        assert store.server.call("GET", RegistryKeys().report).partition(b" ")[2] == report.read_bytes()
+        assert "started" not in {each["action"] for each in run(store, bucket, "r2")}  # nothing is new

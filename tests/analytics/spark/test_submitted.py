@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from services.store.model.keys import RegistryKeys
 from services.store.redis.library import source
-from tests.analytics.spark.conftest import ROOT
-from tests.analytics.spark.entries import Entries
-from tests.analytics.spark.test_archive import named, rows
-from tests.analytics.spark.test_kills import PATIENCE_S, carry_out, environment
+from tests.analytics.spark.carried_out import carry_out, named, rows
+from tests.analytics.spark.test_kills import PATIENCE_S, environment
+from tests.redis_stream.entries import Entries
+from tests.redis_stream.spark.session import ROOT
 
 SUBMIT = Path(pyspark.__file__).parent / "bin/spark-submit"
 FILE = ROOT / "services/analytics/__main__.py"
@@ -39,7 +39,7 @@ def test_submitted_job_has_its_own_master_and_exits_with_3_if_the_store_refuses_
         "local[1]",
     )
     done = subprocess.run(
-        [str(SUBMIT), *of_spark, str(FILE), *of_job],
+        [str(SUBMIT), *of_spark, str(FILE), "run", *of_job],
         env=environment(),
         capture_output=True,
         text=True,
@@ -50,7 +50,7 @@ def test_submitted_job_has_its_own_master_and_exits_with_3_if_the_store_refuses_
     assert [each["master"] for each in told if each.get("action") == "started"] == ["local[1]"]
     assert done.returncode == told[-1]["code"] == 3, done.stderr[-3000:]
     assert "the output is complete, but the store did not accept the report: " in told[-1]["message"]
-    assert named(rows(tmp_path / "archive/dead")) == [("a", letter)]
+    assert named(rows(tmp_path, "bronze/dead")) == [("a", letter)]
 
     reports = {path.name: path.read_bytes() for path in (tmp_path / "reports").iterdir()}
     store.server.call("FUNCTION", "LOAD", source())

@@ -37,7 +37,7 @@ def test_each_value_is_that_of_the_report() -> None:
         ("time_seconds",): NOW_MS / 1000,
         ("period_seconds",): 86400,
         **{("messages", "in"): 1200, ("messages", "out"): 1100, ("messages", "refused"): 6},
-        ("messages", "dead"): 12,
+        ("messages", "dead"): 14,
         **{("deaths", "attempts"): 9, ("deaths", "expired"): 3},
         ("error_budget_used_ratio",): 6 / 1206 / 0.001,
         ("queue_error_budget_used_ratio", "main", "orders"): 6.0,

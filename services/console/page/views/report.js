@@ -84,7 +84,7 @@ function Missing({ missing }) {
       ${samples > 0 && ` ${several(samples, "sample")} trimmed before a run read them, so counts are too low.`}
       ${streams > 0 && ` ${several(streams, "stream")} deleted or rolled back after a run had read them; later data is lost.`}
       ${unused > 0 && ` ${several(unused, "unusable record")} in quarantine, with reasons.`}
-      ${late > 0 && ` ${several(late, "record")} arrived too late for the hourly tables; only the archive has them.`}
+      ${late > 0 && ` ${several(late, "record")} arrived too late for the hourly tables.`}
     </p>
   `;
 }
@@ -95,15 +95,16 @@ const Omitted = ({ number = 0 }) => number > 0 && html`<p class="soft">${count(n
 function Totals({ totals, report: { budget, put, wait } }) {
   const figures = [
     ["In", count(totals.in), bytes(totals.in_octets)],
-    ["Out", count(totals.out), bytes(totals.out_octets)],
-    ["Acked", count(totals.acked)],
+    ["Out", count(totals.out)],
+    ["Acked", count(totals.acked), totals.acked_octets != null && bytes(totals.acked_octets)],
     ["Refused", count(totals.refused)],
-    ["Dead", count(totals.dead)],
+    ["Died", count(totals.died), `${several(totals.dead, "letter")} read`],
     ["Accepted", share(budget.availability), `objective ${share(budget.objective)}`],
     ["Durable p99", seconds(put.p99), "", DURABLE],
     ["Delivery p99", seconds(wait.p99), "", DELIVERY],
   ];
-  return html`<dl class="strip" aria-label="Totals">${figures.map(([name, value, more, hint]) => html`<div key=${name} title=${hint}><dt>${name}</dt><dd>${value} ${more && html`<small>${more}</small>`}</dd></div>`)}</dl>`;
+  return html`<dl class="strip" aria-label="Totals">${figures.map(([name, value, more, hint]) => html`<div key=${name} title=${hint}><dt>${name}</dt><dd>${value} ${more && html`<small>${more}</small>`}</dd></div>`)}</dl>
+    ${totals.difference && html`<p class="soft">${totals.difference}</p>`}`;
 }
 
 function Hours({ hours, isRunning }) {

@@ -1,0 +1,1 @@
+"""The PySpark data source `redis_stream`: dead letters, samples and any stream of a Penstock store."""
