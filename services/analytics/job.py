@@ -97,9 +97,8 @@ class Job:
 
     def _has_new(self, kind: Kind, previous: Run | None) -> bool:
         """Return whether the store has entries of this kind that no run has read that ended."""
-        if previous is None or previous.dataset != self._seen.dataset:
-            return True
-        return any(previous.ends.get(key) != end for key, end in self._seen.ends(kind).items())
+        known = previous.ends if previous and previous.dataset == self._seen.dataset else {}
+        return any(known.get(key) != end for key, end in self._seen.ends(kind).items())
 
     def _row(self, counted: Counted, previous: Run | None, lost: int) -> Run:
         read = {kind: counted.new[kind].rows for kind in KINDS}
@@ -161,9 +160,8 @@ class Job:
 
     def _report(self, row: Run) -> None:
         settings = self._settings
-        period_ms = (
-            2 * settings.report_hours * HOUR_MS
-        )  # its end is the newest hour with rows, which may be older
+        # the end of the period is the newest hour with rows, which may be older
+        period_ms = 2 * settings.report_hours * HOUR_MS
         missing = [*runs.missing_since(settings.output, row.now_ms - period_ms), row.missing()]
         tables = read_tables(settings.output, hour_at(row.now_ms), settings.report_hours)
         report = make(tables, Of(row.run, row.now_ms, settings.objective, row.records(), missing))

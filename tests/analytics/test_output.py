@@ -56,6 +56,12 @@ def test_keys_in_the_url_are_refused_without_showing_them(url: str) -> None:
     assert "KEY:" not in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["a[1]", "a|b", "a^b", "a\\b", "a%20b"])
+def test_folder_that_tables_cannot_be_in_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(NoOutput, match="tables cannot be in a folder with"):
+        check(str(tmp_path / name))
+
+
 def test_folder_that_exists_or_can_be_made_is_accepted(tmp_path: Path) -> None:
     for output in (tmp_path, tmp_path / "a/b", f"{tmp_path}/", tmp_path.as_uri() + "/"):
         check(str(output))

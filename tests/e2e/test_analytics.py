@@ -26,7 +26,7 @@ from tests.servers import eventually
 
 __all__ = ["definitions"]
 
-JOB_S = 900.0
+JOB_S = 720.0
 LETTERS = 40  # messages that expire before each run
 ALONE = {"edges": {name: {"enabled": False} for name in ("pubsub", "rqp", "ring")}}
 DRIVER = {"requests": {"cpu": "200m", "memory": "512Mi"}, "limits": {"cpu": "2", "memory": "2Gi"}}

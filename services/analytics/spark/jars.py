@@ -50,7 +50,7 @@ class Jar:
 
     @property
     def file(self) -> str:
-        """The name of the file; PySpark's own jars are named without a group."""
+        """Return the name of the file; PySpark's own jars are named without a group."""
         return f"{self.group}_{self.artifact}-{self.version}.jar"
 
     def is_in(self, folder: Path) -> bool:
