@@ -20,7 +20,7 @@ from services.analytics.failures import DONE, is_internal, told
 from services.analytics.importing import dataset_of, import_output
 from services.analytics.settings import Settings, SettingsError, check_spark
 from services.analytics.spark import jars
-from services.analytics.spark.ending import INTERRUPTED, Ending, Starting
+from services.analytics.spark.ending import INTERRUPTED, Ending
 from services.analytics.spark.session import settings_of_output, start
 from services.analytics.sql import register, show
 from services.analytics.tables import ALL
@@ -122,37 +122,35 @@ def jars_command() -> None:
 
 def _carried_out(work: Callable[[Begin], None]) -> int:
     """Do the work and return the exit code; errors are logged. work: is given a function that starts Spark."""
-    starting, endings, sessions = Starting(), list[Ending](), list[SparkSession]()
+    sessions: list[SparkSession] = []
 
     def begin(place: str, master: str, driver_memory: str, conf: tuple[str, ...]) -> SparkSession:
-        starting.is_starting = True
+        ending.starting()
         spark = _started(place, master, driver_memory, conf)
         sessions.append(spark)
-        endings.append(Ending(spark))
-        if starting.is_asked:  # checked again after Ending has taken over the signal
-            raise KeyboardInterrupt
+        ending.started(spark)
         return spark
 
-    try:
-        work(begin)
-    except KeyboardInterrupt:  # there is nothing to stop yet
-        text = "interrupted during startup; Spark has done nothing"
-        log.error(text, extra={"action": "failed", "code": INTERRUPTED})
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of the result has ended; Click does too
-        raise
-    except Exception as error:
-        if endings and endings[0].code:
-            return endings[0].code
-        code, text = told(error)
-        log.error(
-            text, extra={"action": "failed", "code": code}, exc_info=error if is_internal(error) else None
-        )
-        return code
-    finally:
-        for spark in sessions:
-            spark.stop()
-    return endings[0].code if endings else DONE
+    with Ending() as ending:
+        try:
+            work(begin)
+        except KeyboardInterrupt:  # there is nothing to stop yet
+            text = "interrupted during startup; Spark has done nothing"
+            log.error(text, extra={"action": "failed", "code": INTERRUPTED})
+            return INTERRUPTED
+        except BrokenPipeError:  # the reader of the result has ended; Click does too
+            raise
+        except Exception as error:
+            if ending.code:
+                return ending.code
+            code, text = told(error)
+            cause = error if is_internal(error) else None
+            log.error(text, extra={"action": "failed", "code": code}, exc_info=cause)
+            return code
+        finally:
+            for spark in sessions:
+                spark.stop()
+        return ending.code or DONE
 
 
 def _started(place: str, master: str, driver_memory: str, conf: tuple[str, ...]) -> SparkSession:

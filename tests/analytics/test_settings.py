@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -56,6 +57,12 @@ def refused(output: Path, *flags: str) -> str:
 
 def settings(**told: Any) -> Settings:
     return Settings(**{"store": STORE, "output": "/o", "run": "r1", **told})
+
+
+def test_a_command_in_this_process_leaves_signals_as_they_were(tmp_path: Path) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    refused(tmp_path / "out", "--run-id", "a/b")
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_every_number_has_bounds() -> None:

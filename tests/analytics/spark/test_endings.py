@@ -30,6 +30,7 @@ def eventually_gone(group: int) -> None:
 
 @pytest.mark.timeout(2 * PATIENCE_S)
 def test_ctrl_c_while_spark_starts_ends_the_job(store: Entries, tmp_path: Path) -> None:
+    store.letter("a", store.now_ms() - 1000)  # an empty store needs no Spark
     process = begin(store, tmp_path / "out")
     while process.poll() is None and not has_begun_java(process.pid):
         time.sleep(0.005)
@@ -46,6 +47,7 @@ def test_ctrl_c_while_spark_starts_ends_the_job(store: Entries, tmp_path: Path) 
 
 @pytest.mark.timeout(2 * PATIENCE_S)
 def test_second_ctrl_c_ends_the_job_at_once(store: Entries, tmp_path: Path) -> None:
+    store.letter("a", store.now_ms() - 1000)  # an empty store needs no Spark
     process = begin(store, tmp_path / "out")
     while process.poll() is None and not has_begun_java(process.pid):
         time.sleep(0.005)
