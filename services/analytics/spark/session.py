@@ -31,6 +31,8 @@ CONFIG = {
     # partitions find the files of days and hours; statistics are left to other engines
     "spark.databricks.delta.stats.skipping": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    # all tables have more than the default of 100 generated classes; `--continuous` compiles none again
+    "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.sql.streaming.minBatchesToRetain": "10",
     # a run that was killed in its first batch may leave an incomplete file there
