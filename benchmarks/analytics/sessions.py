@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from services.analytics.spark.session import start
 
-DRIVER_MEMORY = "2g"  # as in the job
+DRIVER_MEMORY = "1g"  # as in the job
 PATIENCE_S = 60.0
 
 

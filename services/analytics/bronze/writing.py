@@ -14,7 +14,7 @@ from services.analytics.cleaning.cleaning import Cleaning
 from services.analytics.hours import HOUR
 from services.redis_stream.schema import LONG, TEXT
 
-MOST_OCTETS = 128 << 20  # of rows in memory; more are written in several rounds
+MOST_OCTETS = 64 << 20  # of rows in memory; more are written in several rounds
 FILES = pa.schema(
     [("path", TEXT), ("octets", LONG), ("day", TEXT), ("hour", TEXT), ("rows", LONG), ("unreadable", LONG)]
 )

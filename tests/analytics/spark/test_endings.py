@@ -1,16 +1,18 @@
-"""Test Ctrl-C while Spark starts: the job says so, stops in order, and leaves no process behind."""
+"""Test runs that are stopped: while Spark starts, and repeated ones."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.analytics.spark.carried_out import rows
-from tests.analytics.spark.test_kills import PATIENCE_S, begin, logged
+from tests.analytics.spark.test_kills import PATIENCE_S, begin, kill, logged
 from tests.redis_stream.entries import Entries
 
 
@@ -26,6 +28,33 @@ def eventually_gone(group: int) -> None:
         os.killpg(group, 0)
         time.sleep(0.05)
     os.killpg(group, signal.SIGKILL)
+
+
+def wait_for_letters(log: Path, number: int, process: subprocess.Popen[bytes]) -> None:
+    """Return when the runs that ended have read this many dead letters, or the process has ended."""
+
+    def read() -> int:
+        ended = [json.loads(each["summary"]) for each in logged(log) if each.get("action") == "done"]
+        return sum(summary["dead"] for summary in ended)
+
+    while process.poll() is None and read() < number:
+        time.sleep(0.05)
+
+
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_continuous_run_reads_what_comes_until_it_is_stopped(store: Entries, tmp_path: Path) -> None:
+    output, log = tmp_path / "out", tmp_path / "log"
+    process = begin(store, output, "--continuous", "1")
+    try:
+        for number in (1, 2):
+            store.letter("a", store.now_ms() - 1000)
+            wait_for_letters(log, number, process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 143, log.read_text()[-3000:]
+    finally:
+        kill(process)
+    assert [row["queue"] for row in rows(output, "bronze/dead")] == ["a", "a"]
+    assert sum(row["dead"] for row in rows(output, "runs")) == 2
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)

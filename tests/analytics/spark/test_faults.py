@@ -118,6 +118,7 @@ def test_a_clock_that_jumped_removes_nothing(
     with pytest.raises(ClockWrong, match="more than 2 days ago"):
         carry_out(spark, store, tmp_path, "r2", retention_days=2)
     assert len(rows(tmp_path, "bronze/dead")) == 1
+    assert carry_out(spark, store, tmp_path, "r3", accept_clock=True)["now_ms"] == jumped
 
 
 def test_a_table_of_a_newer_version_is_refused_before_anything_is_read(

@@ -94,7 +94,9 @@ def is_newer(begun: float) -> Callable[[Path], bool]:
 
 
 def logged(log: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    """Return the lines of the job that are complete."""
+    lines = log.read_text().splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
 
 def check_same(one: Path, other: Path) -> None:
