@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +115,8 @@ def check_same(one: Path, other: Path) -> None:
 def test_killed_runs_leave_the_tables_of_an_undisturbed_one(
     spark: SparkSession, done: Done, tmp_path: Path, chance: random.Random
 ) -> None:
-    store, outputs = done.store, [tmp_path / "out"]
-    for number in range(KILLS):
+    store, outputs, left = done.store, [tmp_path / "out"], KILLS
+    for number in count():
         begun = time.time()
         process = begin(store, outputs[-1], "--run-id", f"k{number}")
         moment = chance.choice(list(MOMENTS))
@@ -124,7 +125,10 @@ def test_killed_runs_leave_the_tables_of_an_undisturbed_one(
         is_through = process.poll() is not None
         print(f"killed when {moment}: {'it was through' if is_through else 'still at work'}")
         kill(process)
-        if is_through and number + 1 < KILLS:  # nothing is left to do there
+        left -= not is_through
+        if not left:
+            break
+        if is_through:  # nothing is left to do there
             outputs.append(tmp_path / f"out{number}")
     for output in outputs:
         carry_out(spark, store, output, "last")
