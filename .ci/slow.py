@@ -1,8 +1,8 @@
 """Print the slowest tests; fail if one was too slow that LIST does not name: python slow.py REPORTS LIST.
 
-REPORTS and LIST are as in skips.py, but names may omit the parameters of tests. LIST names tests that take more than
-30 s on an idle machine. The limit is 120 s, since tests run concurrently here, and since the same run has taken 31
-minutes on one machine and 59 on another.
+REPORTS and LIST are as in skips.py, but names may omit the parameters of tests. LIST names tests that start Java or
+take more than 30 s on an idle machine. The limit is 120 s, since tests run concurrently here, and since the same run
+has taken 31 minutes on one machine and 59 on another.
 """
 
 import sys

@@ -58,7 +58,7 @@ class Settings:
     accept_store: bool = False  # accept another store than before
     recompute: bool = False  # compute the gold tables of all hours
     master: str = ""  # '': that of spark-submit, otherwise local[*]
-    driver_memory: str = "1g"  # with two cores enough for any number of records, as Spark spills to the disk
+    driver_memory: str = "1g"  # what does not fit is spilled to the disk
     conf: tuple[str, ...] = ()  # additional Spark settings, NAME=VALUE each
     patience_s: float = 30.0  # how long an unavailable store is retried
     maintenance_s: float = 120.0  # after which OPTIMIZE, and VACUUM, begin no further step

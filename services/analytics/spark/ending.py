@@ -23,7 +23,7 @@ log = logging.getLogger("services.analytics")
 
 
 class Ending:
-    """Handles SIGINT, and SIGTERM once Spark has started; a context, as the usual handlers are there again after it.
+    """Handle SIGINT, and SIGTERM once Spark has started, within a context; after it the usual handlers are there again.
 
     Before Spark starts, SIGINT raises KeyboardInterrupt. While Spark starts, it is remembered until Spark can be
     stopped, as Java would keep running otherwise; a second one ends the process, and Java when its input closes.
