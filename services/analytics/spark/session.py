@@ -74,8 +74,8 @@ def start(
     if master:
         settings["spark.master"] = master
     if LOCAL.fullmatch(_master(settings)):
-        # no other machine needs to reach the driver; and workers are of this Python, whatever `python3` is: PySpark
-        # reads the variable, Java the setting
+        # No other machine needs to reach the driver. Workers run this Python instead of the first `python3` of PATH:
+        # PySpark reads the variable, Java the setting.
         python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         own = dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         settings = {**own, "spark.pyspark.python": python, **settings}
